@@ -31,7 +31,7 @@ class FilesReport:
     """How the files of a folder were read.
 
     Attributes:
-        notes: for people; no names of files.
+        notes: for people, such as "12 of 14 pictures read"; no names of files.
         left_out: the ids of files that could not be read.
     """
 
@@ -39,10 +39,11 @@ class FilesReport:
     left_out: tuple[str, ...] = ()
 
     def __str__(self) -> str:
+        """Return the notes on one line, joined by "; "."""
         return "; ".join(self.notes)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the report as {"summary": text, "left out": list of ids}, for metrics.json."""
+        """Return the report as {"summary": the notes as text, "left out": list of ids}, for metrics.json."""
         return {"summary": str(self), "left out": list(self.left_out)}
 
 
@@ -75,7 +76,7 @@ class ArrayDataset:
     static: ClassVar[dict[str, np.ndarray]] = {}  # which only series have
 
     def __post_init__(self) -> None:
-        """Raise InputError for a wrong patch size, no arrays, too many or few ids, or an array `_check` refuses."""
+        """Raise InputError for a wrong patch size, no arrays, another number of ids, or an array `_check` refuses."""
         if not self.patch_size or any(type(p) is not int or p < 1 for p in self.patch_size):
             raise InputError(f"patch_size is {self.patch_size}; wanted a whole number of at least 1 for each axis.")
         if len(self.arrays) == 0:
@@ -86,9 +87,10 @@ class ArrayDataset:
             self._check(array, i)
 
     def _check(self, array: np.ndarray, i: int) -> None:
-        """Raise InputError, naming the array, unless array number `i` can be used.
+        """Raise InputError, naming the array by its id, unless array number `i`, from 0, can be used.
 
-        It needs the axes of the patch size, the channels of the first array, a whole patch, and finite numbers.
+        It needs the axes of the patch size and one of channels, the channels of the first array, a whole patch, and
+        finite numbers.
         """
         name, axes = f"{self.noun[:-1]} {plain(self.ids[i])!r}", len(self.patch_size)
         if array.ndim != axes + 1:
@@ -126,9 +128,9 @@ class ArrayDataset:
         Args:
             arrays: one array [S, *sizes] or [S, *sizes, C], or a list of S arrays [*sizes] or [*sizes, C] of unequal
                 sizes. Channels come last.
-            patch_size: rows and columns of a patch of pictures, frames, rows and columns of one of videos: a number
-                per axis. A single number is that of the rows and of the columns of pictures.
-            ids: S names; 0 to S - 1 if not given.
+            patch_size: cells of a patch along each axis: (rows, columns) for pictures, (frames, rows, columns) for
+                videos. A single number n is (n, n), for pictures.
+            ids: S names; None for 0 to S - 1.
 
         Raises:
             InputError: arrays with neither as many axes as `patch_size` nor one more; with different numbers of
@@ -157,15 +159,15 @@ class ArrayDataset:
         """Make a data set of sounds: each waveform becomes a spectrogram [frames, 128, 1] by `filterbank`.
 
         Args:
-            waveforms: S arrays [n_i] of unequal lengths: floats from -1 to 1, or whole numbers of 8, 16 or 32
-                bits in the range of their type.
+            waveforms: S arrays [n_i] of unequal lengths: floats from -1 to 1, or whole numbers of 8, 16 or 32 bits in
+                the range of their type.
             sample_rate: of all of them, in Hz.
-            patch_size: frames and bins of a patch; a single number is both.
-            ids: S names; 0 to S - 1 if not given.
+            patch_size: (frames, bins) of a patch; a single number is both.
+            ids: S names; None for 0 to S - 1.
 
         Raises:
             InputError: naming the waveform: one that has another number of axes, is too short for a patch, or holds no
-                numbers, NaN or infinity; a sample rate out of range.
+                numbers, NaN or infinity; a sample rate out of range; another number of ids than of waveforms.
         """
         names = np.arange(len(waveforms)) if ids is None else np.asarray(ids)
         if len(names) != len(waveforms):
@@ -179,13 +181,18 @@ class ArrayDataset:
         return cls(tuple(spectrograms), sides(patch_size, 2), names, int(sample_rate))
 
     def __len__(self) -> int:
+        """Return the number S of arrays."""
         return len(self.ids)
 
     def __repr__(self) -> str:
+        """Return "ArrayDataset(...)" with the line that `describe` returns."""
         return f"ArrayDataset({self.describe()})"
 
     def describe(self) -> str:
-        """Return one line on the data: how many arrays, their sizes, channels, sample rate and numbers of patches."""
+        """Return one line on the data: how many arrays, their sizes, channels, sample rate and numbers of patches.
+
+        For example: "12 pictures, sizes 32×32 to 64×48, 3 channels, 4 to 12 patches of 16×16".
+        """
         sizes = np.array([array.shape[:-1] for array in self.arrays])
         low, high = ("×".join(map(str, edge)) for edge in (sizes.min(0), sizes.max(0)))
         parts = [f"{len(self):,} {self.noun}", f"sizes {low}" + (f" to {high}" if low != high else "")]
@@ -196,22 +203,29 @@ class ArrayDataset:
 
     @property
     def noun(self) -> str:
-        """The plural for messages: "pictures", "videos", "sounds" or "arrays"."""
+        """The plural for messages: "sounds" if there is a sample rate, else "pictures", "videos" or "arrays".
+
+        Pictures have two axes, and videos three, without that of channels.
+        """
         return "sounds" if self.sample_rate is not None else NOUNS.get(len(self.patch_size), "arrays")
 
     @property
     def channels(self) -> int:
-        """Number of channels, the same in all arrays."""
+        """Number C of channels, the same in all arrays."""
         return self.arrays[0].shape[-1]
 
     @property
     def lengths(self) -> np.ndarray:
-        """Number of patches of each array, int64 [S]."""
+        """Number of whole patches of each array, int64 [S]."""
         counts = (np.floor_divide(one.shape[:-1], self.patch_size) for one in self.arrays)
         return np.array([math.prod(each.tolist()) for each in counts], np.int64)
 
     def select(self, index: np.ndarray | Sequence[int]) -> ArrayDataset:
-        """Return the arrays at integer `index`, in that order (repeats allowed), or where a boolean mask [S] is True.
+        """Return a data set of some arrays, with their ids.
+
+        Args:
+            index: whole numbers, in whose order the arrays come (repeats allowed); or a boolean mask [S], True for
+                arrays to keep.
 
         Raises:
             InputError: an index that does not exist, a mask of another length, nothing selected.
@@ -220,7 +234,10 @@ class ArrayDataset:
         return replace(self, arrays=tuple(self.arrays[i] for i in at), ids=self.ids[at])
 
     def fingerprint(self) -> str:
-        """Return the SHA-256 of content, ids, patch size and sample rate, as 64 hex digits."""
+        """Return the SHA-256 of arrays, ids, patch size and sample rate, as 64 hex digits.
+
+        It is the same for equal data on any machine.
+        """
         digest = hashlib.sha256(repr((self.patch_size, self.sample_rate, self.ids.tolist())).encode())
         for array in self.arrays:
             digest.update(f"{array.dtype.newbyteorder('<').str} {array.shape}".encode())
@@ -232,10 +249,11 @@ def as_arrays(data: Any, patch_size: int | Sequence[int] | None, sample_rate: in
     """Turn pictures, videos or waveforms into an `ArrayDataset`; an `ArrayDataset` is returned as it is.
 
     Args:
-        data: an `ArrayDataset`; with `sample_rate`, a list of waveforms [n_i]; without it, an array [S, *sizes] or
-            [S, *sizes, channels], or a list of arrays [*sizes] or [*sizes, channels] of unequal sizes.
-        patch_size: size of a patch on each axis; required for arrays. None means `SOUND_PATCH` for waveforms.
-        sample_rate: of waveforms, in Hz.
+        data: an `ArrayDataset`; with `sample_rate`, a list of waveforms [n_i]; without it, an array [S, *sizes] or [S,
+            *sizes, channels], or a list of arrays [*sizes] or [*sizes, channels] of unequal sizes.
+        patch_size: cells of a patch along each axis, as for `ArrayDataset.from_arrays`. None means `SOUND_PATCH` for
+            waveforms, and is refused for arrays.
+        sample_rate: of waveforms, in Hz; None for pictures and videos.
 
     Raises:
         InputError: data in another form; a missing patch size; an array smaller than a patch, or with NaN or infinity.
@@ -253,9 +271,9 @@ def as_arrays(data: Any, patch_size: int | Sequence[int] | None, sample_rate: in
 
 
 def sides(patch_size: int | Sequence[int], axes: int | None = None) -> tuple[int, ...]:
-    """Return the patch size as a tuple of ints; a single number becomes (number, number).
+    """Return the patch size as a tuple with a number of cells for each axis; a single number n becomes (n, n).
 
-    Raises InputError for anything but integers, or another number of them than `axes`; None accepts any number.
+    Raises InputError for anything but whole numbers, or another number of them than `axes`; None accepts any number.
     """
     try:
         numbers = patch_size if isinstance(patch_size, Sequence | np.ndarray) else (patch_size, patch_size)
@@ -268,9 +286,13 @@ def sides(patch_size: int | Sequence[int], axes: int | None = None) -> tuple[int
 
 
 def crop(array: np.ndarray, patch_size: Sequence[int]) -> np.ndarray:
-    """Return a view of the central part of an array [*sizes, C] that divides into whole patches.
+    """Return a view of the central part of an array that divides into whole patches.
 
     What is left over is cut off evenly on both sides of an axis; of an odd number, the cell more at the end.
+
+    Args:
+        array: [*sizes, C].
+        patch_size: cells of a patch along each axis but that of channels.
     """
     cuts = []
     for size, patch in zip(array.shape, patch_size, strict=False):

@@ -17,11 +17,15 @@ FLOOR = float(np.finfo(np.float32).eps)  # of energies, so that silence has a lo
 
 
 def filterbank(waveform: np.ndarray, sample_rate: int) -> np.ndarray:
-    """Return the log-mel spectrogram of a sound, float32 [frames, 128]: logarithms of its energy in 128 mel bins.
+    """Return the log-mel spectrogram of a sound, float32 [frames, 128]: natural logarithms of the energy in mel bins.
 
-    Frames of 25 ms follow one another every 10 ms, each without its mean, pre-emphasised and under a Hamming window.
-    Nothing is dithered, so the same sound gives the same numbers. Kaldi's Fourier transform has the next power of two
-    samples; ours has more where some bin would hold no frequency, as at 16 kHz, which Kaldi refuses.
+    Frames of 25 ms begin every 10 ms; of each the mean is taken off, it is pre-emphasised (x[t] - 0.97 x[t - 1]), and
+    multiplied by a Hamming window. Bins are triangles, evenly spaced on the mel scale from 20 Hz to half the sample
+    rate. What is left at the end of the sound is not used. Nothing is dithered, so the same sound gives the same
+    numbers; silence gives log(1.2e-7).
+
+    Kaldi's Fourier transform has the next power of two samples; ours has more where some bin would hold no frequency,
+    as at 16 kHz, which Kaldi refuses.
 
     Args:
         waveform: [n] floats from -1 to 1, or whole numbers of 8, 16 or 32 bits in the range of their type.
@@ -70,9 +74,12 @@ def filterbank(waveform: np.ndarray, sample_rate: int) -> np.ndarray:
 def _mel_weights(width: int, sample_rate: int) -> np.ndarray:
     """Return the weight of each frequency in each mel bin, float64 [frequencies, 128]: triangles on the mel scale.
 
-    There are half as many frequencies as the Fourier transform has samples: a power of two of at least half the
-    `width` of a frame, doubled until every bin holds a frequency. They are even steps from 0 Hz to just below half the
-    sample rate.
+    The frequencies are k · sample_rate / (2 · frequencies), for k from 0 on. Their number is a power of two: that of a
+    Fourier transform of at least `width` samples, halved, and doubled until every bin holds a frequency.
+
+    Args:
+        width: samples of a frame.
+        sample_rate: in Hz.
     """
     lowest, highest = _mel(np.array([LOWEST, sample_rate / 2]))
     edges = np.linspace(lowest, highest, BINS + 2)
@@ -87,5 +94,5 @@ def _mel_weights(width: int, sample_rate: int) -> np.ndarray:
 
 
 def _mel(hertz: np.ndarray) -> np.ndarray:
-    """Convert frequencies in Hz to the mel scale, on which equal steps sound alike."""
+    """Convert frequencies in Hz to the mel scale (1127 ln(1 + f / 700)), on which equal steps sound alike."""
     return 1127.0 * np.log1p(hertz / 700.0)

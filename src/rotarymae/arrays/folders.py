@@ -26,9 +26,9 @@ class FolderData:
     """The content of a folder of pictures or sounds.
 
     Attributes:
-        dataset: its ids are the files' paths below the folder, with "/".
+        dataset: S arrays; their ids are the files' paths below the folder, with "/".
         labels: [S] the name of the topmost folder inside which a file lies, None of a file that lies in none; None
-            where no file has one.
+            instead of an array where no file lies in one.
     """
 
     dataset: ArrayDataset
@@ -46,11 +46,15 @@ def read_pictures(
 
     Args:
         folder: with one folder per class, or with pictures alone; or a single file.
-        patch_size: rows and columns of a patch; a single number is both.
-        longest_side: larger pictures are scaled down to this, in pixels, and keep their proportions; None keeps sizes.
+        patch_size: (rows, columns) of a patch; a single number is both.
+        longest_side: pictures whose longer side has more pixels are scaled down to this, and keep their proportions;
+            None keeps sizes.
         channels: 1 for grey or 3 for colours; None takes grey where all pictures are, else colours. Transparency is
             left out.
-        on_file: called with (files read, files) after each; None for nobody.
+        on_file: called with (files read so far, number of files) after each file; None for no call.
+
+    Returns:
+        The pictures as arrays [rows, columns, channels], and their labels.
 
     Raises:
         InputError: no folder, no picture in it, none that can be read; pictures of different depths in bits; a patch
@@ -58,8 +62,8 @@ def read_pictures(
         MissingExtra: without the extra `images`.
 
     Warns:
-        InputWarning: once for all files that cannot be read, which are left out, with the first reason; once for all
-            pictures with several frames, whose first one is read.
+        InputWarning: once for all files that cannot be read or are smaller than a patch, which are left out, with the
+            first reason; once for all pictures with several frames, whose first one is read.
     """
     image = import_extra("PIL.Image", "images")
     turn = import_extra("PIL.ImageOps", "images").exif_transpose
@@ -72,9 +76,10 @@ def read_pictures(
     stacks, depths = [], {}
 
     def read(path: Path) -> np.ndarray:
-        """Read one picture as an array [rows, columns, channels], scaled down if larger than `longest_side`.
+        """Read one picture as an array [rows, columns, 1 or 3], scaled down if larger than `longest_side`.
 
-        Adds to `stacks` and `depths`. Raises InputError for a picture smaller than a patch, or with NaN or infinity.
+        Adds its name to `stacks` if it has several frames, and to `depths` by its depth. Raises InputError for a
+        picture smaller than a patch, or with NaN or infinity.
         """
         with image.open(path, formats=PICTURE_FORMATS) as opened:
             opened.filename = ""  # Pillow maps a TIFF that has one into memory, and mixes up the rows of a turned one
@@ -122,27 +127,30 @@ def read_sounds(
 
     Args:
         folder: with one folder per class, or with sounds alone; or a single file.
-        patch_size: frames and bins of a patch; a single number is both.
+        patch_size: (frames, bins) of a patch; a single number is both.
         sample_rate: to which sounds of another rate are resampled, in Hz; None takes that of the first that can be
             read.
-        on_file: called with (files read, files) after each; None for nobody.
+        on_file: called with (files read so far, number of files) after each file; None for no call.
+
+    Returns:
+        The spectrograms as arrays [frames, 128, 1], and their labels.
 
     Raises:
-        InputError: no folder, no sound in it, none that can be read.
+        InputError: no folder, no sound in it, none that can be read; a patch size that is no whole number or two.
         MissingExtra: without the extra `audio`.
 
     Warns:
-        InputWarning: once for all files that cannot be read, which are left out, with the first reason; once for all
-            sounds that were resampled.
+        InputWarning: once for all files that cannot be read or are shorter than a patch, which are left out, with the
+            first reason; once for all sounds that were resampled.
     """
     soundfile = import_extra("soundfile", "audio")
     patch = sides(patch_size, 2)
     rate, converted = sample_rate, []
 
     def read(path: Path) -> np.ndarray:
-        """Read one sound as a spectrogram [frames, bins, 1]; the first sets `rate`, where that is None.
+        """Read one sound as a spectrogram [frames, 128, 1]; the first one sets `rate`, if that is None.
 
-        Adds to `converted`. Raises InputError for a sound that is shorter than a patch.
+        Adds its name to `converted` if it is resampled. Raises InputError for a sound that is shorter than a patch.
         """
         nonlocal rate
         samples, file_rate = soundfile.read(path, dtype="float32", always_2d=True)
@@ -179,10 +187,10 @@ def _read_all(
 
     Args:
         folder: or a single file.
-        kinds: suffixes of the files.
+        kinds: suffixes of the files, in lower case.
         noun: "pictures" or "sounds", for messages.
         read: reads one file; any exception but MemoryError means that it cannot be read.
-        on_file: called with (files read, files) after each.
+        on_file: called with (files read so far, number of files) after each file; None for no call.
 
     Returns:
         The S arrays; their labels [S], the name of each one's top folder (None for none), or None without any folder;
@@ -190,6 +198,9 @@ def _read_all(
 
     Raises:
         InputError: no such file, or none that can be read.
+
+    Warns:
+        InputWarning: some of the files cannot be read.
     """
     paths, others = _list(folder, kinds, noun)
     if folder.is_file():
@@ -226,10 +237,15 @@ def _read_all(
 
 
 def _list(folder: Path, kinds: tuple[str, ...], noun: str) -> tuple[list[Path], int]:
-    """List the files below a folder: sorted relative paths of those with a suffix in `kinds`, and the number of others.
+    """List the files below a folder: sorted relative paths of those with certain suffixes, and the number of others.
 
-    A single file with such a suffix is a list of its own name. Hidden files and folders are skipped; links are
-    followed, each folder once.
+    Of a single file with such a suffix, its name is the only path. Hidden files and folders are skipped, and do not
+    count; links are followed, each folder once.
+
+    Args:
+        folder: or a single file.
+        kinds: the suffixes, in lower case; files may have them in any case.
+        noun: "pictures" or "sounds", for messages.
 
     Raises:
         InputError: a folder that does not exist, or has no such file.
@@ -242,7 +258,7 @@ def _list(folder: Path, kinds: tuple[str, ...], noun: str) -> tuple[list[Path], 
     paths, others, seen = [], 0, set()
 
     def refuse(error: OSError) -> None:
-        """Raise the error of a folder that cannot be listed."""
+        """Raise the error of a folder that cannot be listed, which `os.walk` would ignore."""
         raise error
 
     for place, folders, files in os.walk(folder, onerror=refuse, followlinks=True):
@@ -262,7 +278,7 @@ def _list(folder: Path, kinds: tuple[str, ...], noun: str) -> tuple[list[Path], 
 
 
 def _refuse_small(sizes: Sequence[int], patch: Sequence[int]) -> None:
-    """Raise InputError where an array of these `sizes` is smaller than one patch along any axis."""
+    """Raise InputError, which names no file, if an array of these sizes is smaller than one patch along any axis."""
     if any(size < p for size, p in zip(sizes, patch, strict=True)):
         array_size, patch_size = ("×".join(map(str, numbers)) for numbers in (sizes, patch))
         raise InputError(f"{array_size} is smaller than a patch of {patch_size}")
@@ -274,7 +290,7 @@ def _text(path: str) -> str:
 
 
 def resampled(waveform: np.ndarray, before: int, after: int) -> np.ndarray:
-    """Return a waveform [n] resampled from the rate `before` to the rate `after`, whole numbers in Hz, as float32.
+    """Resample a waveform [n] from the rate `before` to the rate `after`, whole numbers in Hz; return float32 [m].
 
     With equal rates the waveform itself is returned.
     """

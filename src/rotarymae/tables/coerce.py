@@ -32,14 +32,15 @@ def as_dataset(
     """Convert series in any form that the estimators accept to a `SeriesDataset`.
 
     Args:
-        series: a `SeriesDataset`, which is returned as it is; a data frame with a row per observation; arrays
-            [channels, n_i], or one array [S, channels, n]; a list with (times [n_i], values [n_i]) or (times, values,
-            channels) for each series; or a list of `Series`.
-        like: the preprocessor of a trained model, whose names of channels and values the data set gets; None without
-            one.
+        series: a `SeriesDataset`; a data frame with a row per observation; arrays [channels, n_i], or one array [S,
+            channels, n]; a list with (times [n_i], values [n_i]) or (times, values, channels) for each series; or a
+            list of `Series` of one data set.
+        like: the preprocessor of a trained model: channels are numbered as in it, values in arrays get its names, and
+            limits are dropped if it reads none. None without a model; then a `SeriesDataset` is returned as it is.
         columns: the columns of a data frame; None for the usual names.
         of_training: the fields of `TableSchema` of the table on which `like` was fitted, as a dictionary. If the
-            command read that table, a data frame is read by them, with the id, time and channel of `columns`.
+            command read that table, a data frame is read by them, with the id, time and channel of `columns`. None for
+            a model that was not fitted on a table.
 
     Raises:
         InputError: another form; a channel that `like` does not know; columns that are absent or not numeric; arrays
@@ -71,7 +72,7 @@ def as_dataset(
 def is_frame(series: Any) -> bool:
     """Return whether an object is a data frame with named columns, of pandas, polars, Arrow or another library.
 
-    A lazy one is, too. A pandas frame whose columns have numbers for names is not: it is read as an array.
+    A lazy frame is one, too. A pandas frame whose columns have numbers for names is none; it is read as an array.
     """
     seen = nw.from_native(series, pass_through=True)
     if isinstance(seen, nw.LazyFrame):
@@ -82,7 +83,7 @@ def is_frame(series: Any) -> bool:
 def labels_of(
     dataset: SeriesDataset, series: Any, labels: Any, id: str, unlabelled: Literal["error", "none"] = "error"
 ) -> Any:
-    """Return the labels [S] of series in their order, from any form in which a caller may give them.
+    """Return the labels of S series in their order, from any form in which a caller may give them.
 
     Args:
         dataset: the S series as read.
@@ -94,6 +95,9 @@ def labels_of(
         id: the column of ids of a data frame.
         unlabelled: with "none" a series without a label gets None; with "error" it is refused. Masked values of a
             masked array become None in both cases.
+
+    Returns:
+        Array [S], or [S, columns] for a DataFrame; for labels in the order of the series, these as they are.
 
     Raises:
         InputError: a label that is also a static column; labels by id of which series have none or two, or that match
@@ -117,10 +121,10 @@ def labels_of(
 
 
 def _by_id(index: Any, series: Any) -> bool:
-    """Return whether the index of a pandas Series holds ids of series, rather than their order.
+    """Return whether labels in a pandas Series with this index are given by ids of the series, not in their order.
 
-    It does for a data frame, and for a data set with exactly these ids; but never if it is an unnamed RangeIndex, which
-    pandas gives to values without an index.
+    They are if `series` is a data frame, or a data set with exactly these ids; but never by an unnamed RangeIndex,
+    which pandas gives to values without an index.
     """
     if type(index).__name__ == "RangeIndex" and index.name is None:
         return False
@@ -130,10 +134,17 @@ def _by_id(index: Any, series: Any) -> bool:
 def _from_frame(
     frame: Any, like: ObservationPreprocessor | None, columns: TableSchema, of_training: Mapping[str, Any]
 ) -> SeriesDataset:
-    """Read a data frame by the layout `columns`.
+    """Read a data frame; a series without observations is refused.
 
-    If the command read the table on which `like` was fitted, its layout `of_training` is used instead, with the id,
-    time and channel of `columns`. Raises InputError if a series would be left out.
+    Args:
+        frame: the data frame.
+        like: the preprocessor of a model; None without one.
+        columns: the layout of the frame.
+        of_training: the fields of the layout of the table on which `like` was fitted. If the command read that table,
+            they count instead of `columns`, but for id, time and channel.
+
+    Raises:
+        InputError: a frame that is not as its layout says; a series that would be left out.
     """
     if like is not None and is_of_the_command(of_training):
         given = {name: getattr(columns, name) for name in ("id", "time", "channel")}
@@ -149,12 +160,18 @@ def _from_frame(
 
 
 def is_of_the_command(of_training: Mapping[str, Any]) -> bool:
-    """Return whether a model's training table was read by the command, which saves all fields of its `TableSchema`."""
+    """Return whether the command read a model's training table, given the fields that were saved of its schema.
+
+    The command saves all fields, and the estimators only some.
+    """
     return "tokens" in of_training
 
 
 def _joined(series: Sequence[Series]) -> SeriesDataset:
-    """Make a data set of `Series` of another one, with ids 0, 1, 2, ..., as one may come twice."""
+    """Make a data set of `Series` that were selected from one data set; their ids become 0, 1, 2, ...
+
+    Ids of that data set would not do, as one series may be selected twice.
+    """
     first = series[0]
     columns = {
         name: None if getattr(first, name) is None else np.concatenate([getattr(one, name) for one in series])
@@ -168,10 +185,15 @@ def _joined(series: Sequence[Series]) -> SeriesDataset:
 
 
 def _from_tuples(series: Sequence[Any], like: ObservationPreprocessor | None) -> SeriesDataset:
-    """Read a list with (times, values) or (times, values, channels) for every series; a part may be None.
+    """Read a list with (times, values) or (times, values, channels) for every series; channels may be None.
 
-    Raises InputError for channels of some series only, channels where `like` was fitted without or the reverse, and
-    arrays whose lengths differ or that hold no numbers.
+    Args:
+        series: the list.
+        like: the preprocessor of a model, whose names of channels and values are taken; None without one.
+
+    Raises:
+        InputError: channels of some series only; channels where `like` was fitted without, or none where it has some;
+            arrays whose lengths differ or that hold no numbers.
     """
     parts = [[part for part in one if part is not None] for one in series]
     if len({len(one) for one in parts}) > 1:
@@ -179,18 +201,25 @@ def _from_tuples(series: Sequence[Any], like: ObservationPreprocessor | None) ->
     times, values, *channels = (list(column) for column in zip(*parts, strict=True))
     names = None if like is None else like.channel_names
     if like is not None and bool(channels) != (names is not None):
-        has = "channels" if channels else "no channels"
-        raise InputError(f"the series have {has}; the model was fitted on channels {names}.")
+        has, known = ("channels", "without any") if channels else ("no channels", f"on {listed(names or ())}")
+        raise InputError(f"the series have {has}, and the model was fitted {known}; give them as in its training.")
     dataset = SeriesDataset.from_arrays(times, values, *channels, channel_names=names)
     return _named(dataset, like)
 
 
 def _from_channels(arrays: Sequence[np.ndarray], like: ObservationPreprocessor | None) -> SeriesDataset:
-    """Read arrays [channels, time], at the times 0, 1, 2, ...; NaN means that nothing was observed.
+    """Read arrays [channels, n_i], one of each series, at the times 0, 1, 2, ...; NaN means that nothing was observed.
 
-    All channels of a time become one row if NaN always has the whole time, or if `like` was fitted without channels.
-    Without `like` they are called channel_0, channel_1, ... Raises InputError for arrays without numbers, and for
-    different numbers of channels, or another than `like` was fitted on.
+    Each value is an observation of its channel. But all values of a time are one observation if `like` has no channels
+    or, without `like`, if at every time either all channels are NaN or none is. Without `like` the channels are called
+    channel_0, channel_1, ...
+
+    Args:
+        arrays: the arrays.
+        like: the preprocessor of a model, whose names of channels and values are taken; None without one.
+
+    Raises:
+        InputError: arrays without numbers; different numbers of channels, or another than `like` was fitted on.
     """
     try:
         arrays = [unmasked(one) for one in arrays]
@@ -213,7 +242,10 @@ def _from_channels(arrays: Sequence[np.ndarray], like: ObservationPreprocessor |
         together = like.channel_names is None
         names = like.value_columns if like.channel_names is None else like.channel_names
         if widths[0] != len(names):
-            raise InputError(f"the array has {widths[0]} channels; the model was fitted on {len(names)}.")
+            raise InputError(
+                f"the arrays [channels, time] have {widths[0]} channels, and the model was fitted on {len(names)}: "
+                f"{listed(names)}. Give these, in this order."
+            )
     times, values = [np.arange(one.shape[1]) for one in arrays], [one.T for one in arrays]
     tokens = "time" if together else "channel"
     dataset = SeriesDataset.from_arrays(times, values, value_names=[*map(str, names)], wide=True, tokens=tokens)
@@ -221,7 +253,7 @@ def _from_channels(arrays: Sequence[np.ndarray], like: ObservationPreprocessor |
 
 
 def _named(dataset: SeriesDataset, like: ObservationPreprocessor | None) -> SeriesDataset:
-    """Give a data set that was made of arrays, which have no names, the names of values that a model knows.
+    """Return a data set that was made of arrays, which have no names, with the names of values that a model knows.
 
     It is returned as it is without a model (`like` is None), or if the numbers of values differ.
     """
@@ -231,10 +263,12 @@ def _named(dataset: SeriesDataset, like: ObservationPreprocessor | None) -> Seri
 
 
 def _with_channels(dataset: SeriesDataset, like: ObservationPreprocessor) -> SeriesDataset:
-    """Return the data set with its channels numbered as in the model `like`, which may have more.
+    """Return the data set with its channels numbered as in the model that `like` is from, which may have more of them.
 
-    Without channels in the data set or the model it is returned as it is. Raises InputError for an observation of a
-    channel that the model does not know.
+    If the data set or the model has no channels, it is returned as it is.
+
+    Raises:
+        InputError: an observation of a channel that the model does not know.
     """
     if dataset.channels is None or dataset.channel_names is None or like.channel_names is None:
         return dataset

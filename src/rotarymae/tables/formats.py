@@ -60,7 +60,8 @@ MAX_BYTES = 1 << 29  # of a file that is read whole
 def named(name: str, format: str) -> Iterator[None]:
     """Turn an error of a reading library, raised in this block, into an InputError ("unreadable") that names the file.
 
-    An InputError passes unchanged, and so does an error of a type that is not in `UNREADABLE`.
+    An InputError passes unchanged, and so does an error of a type that is not in `UNREADABLE`. The message says that
+    `name`, a file or table, cannot be read as `format`, such as "csv".
     """
     try:
         yield
@@ -76,7 +77,7 @@ def named(name: str, format: str) -> Iterator[None]:
 
 @functools.cache
 def scratch() -> Path:
-    """Return this process's temporary folder for copies of files; it is removed when the process ends."""
+    """Return this process's temporary folder for copies of files, which is removed when the process ends."""
     folder = Path(tempfile.mkdtemp(prefix="rotarymae-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
@@ -90,15 +91,15 @@ class Text:
     """The form of a text file that holds a table.
 
     Attributes:
-        names: of the columns.
+        names: of the columns, one for each cell of a row.
         separator: the character between cells; " " for runs of blanks.
         encoding: Python's name of it.
-        skip: number of lines before the first row of cells.
+        skip: number of lines before the first row of cells: header, units, and what stands above.
         comma: whether numbers have decimal commas.
-        units: the cells of a row of units below the header; () if there is none.
+        units: the unit of each column, from a row of units below the header, "" for none; () without such a row.
         comments: whether lines that begin with "#" are no rows.
-        note: a sentence on what was guessed; "" for a plain file.
-        head: the lines up to the header.
+        note: a text on what was guessed; "" for a plain file.
+        head: the lines up to the header, this included; two forms may be equal though these differ.
     """
 
     names: tuple[str, ...] = ()
@@ -113,21 +114,21 @@ class Text:
 
     @property
     def blanks(self) -> bool:
-        """Whether columns are aligned by runs of blanks."""
+        """Whether columns are aligned by runs of blanks, rather than separated by a character."""
         return self.separator == " "
 
 
-def _open_unpacked(path: Path) -> Any:
-    """Open a file for reading bytes, decompressed if its suffix says that it is compressed."""
+def _open_unpacked(path: Path) -> io.BufferedReader:
+    """Open a file for reading bytes, and return it; a file with the suffix .gz, .bz2 or .zst is unpacked."""
     packing = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}.get(path.suffix.lower())
     return io.BufferedReader(pa.input_stream(str(path), compression=packing))  # pyright: ignore
 
 
 def as_utf8(path: Path, text: Text) -> Path:
-    """Return a file that DuckDB can read as text: the file itself, or a copy.
+    """Return the path of a file of the form `text` that DuckDB can read: the file itself, or a copy.
 
-    A copy is made of a file that is not UTF-8, is compressed as .bz2, or has columns aligned by blanks. It is UTF-8,
-    unpacked, and begins with the first row, after the header.
+    A copy is made of a file that is not UTF-8, is compressed as .bz2, or has columns aligned by blanks, which become
+    tabs. It is UTF-8, unpacked, and begins after the first `text.skip` lines; the file itself still has these.
     """
     if text.encoding == "utf-8" and not text.blanks and path.suffix.lower() != ".bz2":
         return path
@@ -136,10 +137,16 @@ def as_utf8(path: Path, text: Text) -> Path:
 
 @functools.lru_cache(maxsize=1 << 16)
 def _transcoded(path: Path, changed: int, encoding: str, skip: int, blanks: bool) -> Path:
-    """Copy a text file as UTF-8 to the temporary folder, without its first `skip` lines; return the copy's path.
+    """Copy a text file as UTF-8, unpacked, to the temporary folder; return the path of the copy.
 
-    With `blanks`, runs of blanks become tabs. A file is copied again where the time of its last change, `changed`, is
-    another one.
+    Equal calls return the same copy.
+
+    Args:
+        path: the file.
+        changed: the time of its last change, only to be cached by: a changed file is copied again.
+        encoding: of the file.
+        skip: number of lines at its beginning to leave out.
+        blanks: turn runs of blanks into tabs, and leave them out at the ends of lines.
     """
     target = scratch() / f"{len(list(scratch().iterdir()))}-{path.name}.txt"
     with _open_unpacked(path) as packed, target.open("w", encoding="utf-8", newline="") as out:
@@ -154,7 +161,7 @@ def _transcoded(path: Path, changed: int, encoding: str, skip: int, blanks: bool
 
 
 def _is_utf8(path: Path) -> bool:
-    """Return whether a file, unpacked, decodes as UTF-8; half a character at its end is ignored."""
+    """Return whether a file, unpacked and read to its end, is UTF-8; half a character at the end is ignored."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     with _open_unpacked(path) as file:
         try:
@@ -166,10 +173,18 @@ def _is_utf8(path: Path) -> bool:
 
 
 def sniff_all(paths: Sequence[Path], format: str, header_row: int | None = None) -> list[Text]:
-    """Guess the form of each of several text files, as `sniff` does, with its arguments and errors.
+    """Guess the form of each of several text files by `sniff`, in their order.
 
-    A file that begins with the same lines as the first, up to the header, and is UTF-8 has the form of the first, so
-    that thousands of files are opened fast.
+    To open thousands of files fast, one that is UTF-8 and begins with the same lines as the first, up to the header,
+    gets the first one's form without a closer look, unless that has a row of units.
+
+    Args:
+        paths: the files, at least one.
+        format: "csv" or "tsv".
+        header_row: the line of each, counted from 1, that names the columns; None guesses it.
+
+    Raises:
+        InputError: as `sniff`.
     """
     texts = [sniff(paths[0], format, header_row)]
     for path in paths[1:]:
@@ -181,13 +196,19 @@ def sniff_all(paths: Sequence[Path], format: str, header_row: int | None = None)
     return texts
 
 
-def _line(file: Any) -> str:
-    """Read a line of an open file of bytes as text, without a byte order mark and the line break."""
+def _line(file: io.BufferedReader) -> str:
+    """Read the next line of a file that is open for bytes, as text without a byte order mark and the line break.
+
+    At most 64 KiB are read; "" at the end of the file.
+    """
     return file.readline(HEAD_BYTES).decode("utf-8", errors="replace").removeprefix("\ufeff").rstrip("\r\n")
 
 
 def _beginning(path: Path, count: int) -> tuple[list[str], str]:
-    """Read the first lines of a text file, `count` or more if it has as many; return them and their encoding."""
+    """Return the first lines of a text file, unpacked, and its encoding: "utf-8", "utf-16" or "latin-1".
+
+    There are at least `count` lines, if the file has as many within 16 MiB; they have no line breaks.
+    """
     with _open_unpacked(path) as file:
         head = file.read(HEAD_BYTES)
         while head.count(b"\n") < count and len(head) < LINE and (more := file.read(HEAD_BYTES)):
@@ -198,9 +219,10 @@ def _beginning(path: Path, count: int) -> tuple[list[str], str]:
 
 
 def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
-    """Guess the form of a text file from its beginning: encoding, separator, header, rows of units below it.
+    """Guess and return the form of a text file from its beginning: encoding, separator, header, rows of units below.
 
     Args:
+        path: the file.
         format: "csv" or "tsv"; a comma or a tab is the separator, unless another splits the lines better.
         header_row: the line, counted from 1, that names the columns; None guesses it.
 
@@ -295,9 +317,9 @@ def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
 
 
 def _listed_names(lines: Sequence[str], count: int) -> tuple[str, ...]:
-    """Return the names of all columns that lines above the rows list by number, as "# name 0 = scan: Scan Count" does.
+    """Return the names of columns that lines of comments list by number, as "# name 0 = scan: Scan Count"; or ().
 
-    The numbers go from 0 or 1 on, without a gap; () if there is no such list of `count` different names.
+    There must be `count` different ones, numbered from 0 or 1 on without a gap. The lines are those above the rows.
     """
     listed = [match for match in map(LISTED_NAME.match, lines) if match]
     names, numbers = tuple(match[2] for match in listed), [int(match[1]) for match in listed]
@@ -306,20 +328,25 @@ def _listed_names(lines: Sequence[str], count: int) -> tuple[str, ...]:
 
 
 def numbered_names(count: int) -> tuple[str, ...]:
-    """Return the names that columns get where no line names them: column 1, column 2, ..."""
+    """Return the names that `count` columns get where no line names them: "column 1", "column 2", ..."""
     return tuple(f"column {k + 1}" for k in range(count))
 
 
 def _is_plain(line: str) -> bool:
-    """Return whether a line is neither empty nor a comment; they begin with #, or as in IPAC and CNV files \\ or *."""
+    """Return whether a line is neither empty nor a comment, which begins with #, * (CNV files) or \\ (IPAC files)."""
     return line[:1] not in ("", "#", "\\", "*")
 
 
 def _rows_of(lines: Sequence[str], separator: str) -> list[list[str]]:
-    """Split each line into cells at `separator`; a blank means runs of blanks. A leading "#" is left out.
+    """Split each line of a file into cells; the marks of a comment, "#" and blanks, at its beginning are left out.
 
-    A quoted cell with line breaks counts in its first line. Next to blanks, lines with bars at both ends, as headers of
-    IPAC files have them, are split at bars.
+    An empty line has no cells, nor has a comment that lists the name of a column (`LISTED_NAME`). Blanks after a
+    separator are left out, and a quoted cell with line breaks counts in its first line.
+
+    Args:
+        lines: the lines of a file.
+        separator: the character between cells; " " for runs of blanks. Then lines with bars at both ends, as in headers
+            of IPAC files, are split at bars.
     """
     lines = ["" if LISTED_NAME.match(line) else line.lstrip("# ") if line[:1] == "#" else line for line in lines]
     if separator == " ":
@@ -332,9 +359,20 @@ def _rows_of(lines: Sequence[str], separator: str) -> list[list[str]]:
 
 
 def _header(rows: list[list[str]], lines: Sequence[str], given: int | None) -> tuple[int, int, float]:
-    """Find the header: return its row, its number of cells, and the share of later rows with that number.
+    """Find the header among the first lines: mostly the first row of the most frequent number of cells.
 
-    The first lines come as text and as `rows` of cells; a `given` line, counted from 1, is the header.
+    Instead it may be a comment right above that row, such as "#id,time,value"; a row of names above numbers, of another
+    length; or a second header, where one on the whole table stands above.
+
+    Args:
+        rows: the cells of each line, by `_rows_of`.
+        lines: these lines as text.
+        given: the line of the header, counted from 1, if the user named it; None looks for it.
+
+    Returns:
+        The index of the header in `rows`, from 0; its number of cells; and the share of later rows with this number of
+        cells, or with one more, whichever is larger: 0 to 1. Without a later row it is 1 for several cells and 0 for
+        one.
     """
     filled = [i for i, row in enumerate(rows) if any(cell.strip() for cell in row)]
     if given is not None:
@@ -362,15 +400,21 @@ def _header(rows: list[list[str]], lines: Sequence[str], given: int | None) -> t
 
 
 def values_in(stem: str) -> str:
-    """Return the name of the column of values that numbered columns with a common beginning become."""
+    """Return the name of the column of values that numbered columns become: "FLUX" for the beginning "FLUX.".
+
+    Points, underscores and blanks at its end are left out; it is "value" if nothing remains.
+    """
     return stem.rstrip("._ ") or "value"
 
 
 def numbers_in(names: Iterable[str], stem: str) -> dict[str, Any]:
-    """Return the numbers of the columns that begin with `stem` and end alike: {"FLUX.1": 1, "FLUX.2.5": 2.5}.
+    """Return the numbers of numbered columns: {"FLUX.1": 1, "FLUX.2.5": 2.5} for the stem "FLUX.", as int or float.
 
-    Without a stem they are names that begin with numbers, such as 1990, 400.5 or 01h, or dates of one notation, as
-    datetimes. Of several endings the most frequent counts.
+    Args:
+        names: names of columns. Those with an ending behind the number other than the most frequent one, which may be
+            "", are left out.
+        stem: what stands before the numbers. If it is "", names begin with numbers, such as 1990, 400.5 or 01h; or, if
+            some names are dates, all of one notation, only these count, as datetimes.
     """
     names = list(names)
     tails = {name: NUMBERED.fullmatch(name[len(stem) :]) for name in names if name.startswith(stem)}
@@ -385,10 +429,16 @@ def numbers_in(names: Iterable[str], stem: str) -> dict[str, Any]:
 
 
 def _second_header(rows: list[list[str]], filled: Sequence[int], first: int) -> int:
-    """Return the row that names the columns where the header `first` and a row of values are those of the whole table.
+    """Return the index of the row that names the columns, `first` or one below it.
 
-    It is the third of the rows that are not blank, `filled`, from there on: different words below a row with numbers,
-    and above others. Of names below their numbers, 1, 2, 3, ..., it is the second. Else it is `first`.
+    The header `first` and a row of values may describe the whole table: then it is the third row, of different words,
+    below a row with numbers and above another. Or `first` numbers the columns, 1, 2, 3, ...: then it is the second row,
+    if that has names. Rows that are blank do not count.
+
+    Args:
+        rows: the cells of each line.
+        filled: the indices of the rows that are not blank.
+        first: the index of the row that seems to be the header.
     """
     after = [i for i in filled if i >= first][:4]
     above_names = len(after) > 1 and len(rows[after[1]]) == len(rows[first]) and _are_names(rows[after[1]])
@@ -400,14 +450,20 @@ def _second_header(rows: list[list[str]], filled: Sequence[int], first: int) -> 
 
 
 def _are_names(row: Sequence[str]) -> bool:
-    """Return whether most cells of a row are filled, with different words that are no numbers and not "missing"."""
+    """Return whether more than half of a row's cells are filled, with different words and no numbers.
+
+    A cell that begins like a number, or a word that means "missing", such as NA, makes it False.
+    """
     names = [cell.strip() for cell in row if cell.strip()]
     plain = len(names) == len({*names}) > max(1, len(row) // 2) and not _has_number(names)
     return plain and not {*names} & {*cells.MISSING}
 
 
 def _holds_values(row: Sequence[str]) -> bool:
-    """Return whether a row has numbers that are no names of columns, as ascending years and different dates are."""
+    """Return whether a row has numbers, unless these may be names of columns: seven ascending years or dates, or more.
+
+    Dates need not ascend.
+    """
     times = [*numbers_in(dict.fromkeys(row), "").values()]
     years = all(isinstance(one, int) and 1000 < one < 2500 for one in times) and times == sorted(times)
     names = len(times) >= MIN_TIME_NAMES and (years or not isinstance(times[0], int | float))
@@ -415,20 +471,20 @@ def _holds_values(row: Sequence[str]) -> bool:
 
 
 def _counts(row: Sequence[str]) -> bool:
-    """Return whether the cells of a row are 1, 2, 3, ..."""
+    """Return whether the cells of a row are "1", "2", "3", ..."""
     return [*row] == [str(k + 1) for k in range(len(row))]
 
 
 def _has_number(row: Sequence[str]) -> bool:
-    """Return whether a cell of a row begins like a number."""
+    """Return whether any cell of a row begins like a number, perhaps behind blanks and quotes."""
     return any(re.match(r"[\s\"]*[-+.]?\d", cell) for cell in row)
 
 
 def _are_values(names: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
-    """Return whether the cells of a header, `names`, are those of a row: numbers above numbers, or a date above dates.
+    """Return whether `names`, the cells of a presumed header, are values like those in the rows `below` it.
 
-    No word stands above numbers then. Numbers may be names where they ascend in equal steps, or are whole and other
-    than those below.
+    So are numbers above numbers, and a date above dates. But a single word above numbers makes all of them names; so do
+    numbers that ascend in equal steps, or that ascend, are whole and differ from those below.
     """
     numbers, above = [], []  # of the header, and whether each above numbers is like these
     for name, *column in itertools.zip_longest(names, *below, fillvalue=""):
@@ -453,15 +509,16 @@ def _are_values(names: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
 
 
 def _number(cell: str) -> float | None:
-    """Return the number in a cell, which may have a decimal comma; None for another cell."""
+    """Return the number in a cell of text, which may have a decimal comma; None for another cell."""
     cell = cell.strip().replace(",", ".")
     return float(cell) if re.match(cells.NUMBER, cell) else None
 
 
 def _have_names(rows: Sequence[Sequence[str]], columns: int) -> bool:
-    """Return whether rows have one cell more than the columns that are named, and begin with a name each, as R's do.
+    """Return whether each row begins with a name for which the header has no cell, as R writes tables.
 
-    These are 1, 2, 3, ..., or different words.
+    Each of `rows`, the cells of the rows below the header, then has one cell more than the header's `columns`, and the
+    first cells are 1, 2, 3, ..., or different words.
     """
     names = [row[0].strip() for row in rows]
     words = len({*names}) == len(names) and not any(_has_number([name]) for name in names)
@@ -469,10 +526,10 @@ def _have_names(rows: Sequence[Sequence[str]], columns: int) -> bool:
 
 
 def _rows_of_units(rows: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-    """Return the first of the rows below the header that hold units, such as ",d,,mJy", or types; "" stands for none.
+    """Return those of the first rows below a header that hold units: ("", "d", "mJy"), "" standing for no unit.
 
-    Less than two rows below show nothing. One of widths and types, as files of the format RDB have it, or of lines is
-    one of empty units.
+    Rows of types, such as 15s and 20d in files of the format RDB, or of lines drawn with "-" come back as rows of empty
+    units. The last two rows are never taken. All rows have equally many cells.
     """
     empty = {"", "-", "none", "string", "str", "text", "[]", "()", *map(str.lower, cells.MISSING)}
     units = []
@@ -486,10 +543,11 @@ def _rows_of_units(rows: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
 
 
 def _are_units(words: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
-    """Return whether words in a row are units: none is a number, and several stand above numbers and do not come again.
+    """Return whether the words in a row, "" for an empty cell, are units, given the cells of the rows `below` it.
 
-    One is enough if no other stands above texts, except in brackets; above texts, each that comes again needs two
-    further ones above numbers.
+    No word may look like a number, be longer than 24 characters, or come again below if it stands above numbers. At
+    least one must stand above numbers; at least two must, if another without brackets stands above texts; and two more
+    for each word above texts that comes again below.
     """
     above_numbers = above_texts = 0
     for word, *column in zip(words, *below, strict=True):
@@ -503,7 +561,7 @@ def _are_units(words: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
 
 
 def _check_size(path: Path, size: int) -> None:
-    """Raise InputError ("too-large") for a file of more than `MAX_BYTES`, as it is read whole."""
+    """Raise InputError ("too-large") if a file that has to be read whole has a `size` of more than 512 MiB."""
     if size > MAX_BYTES:
         raise InputError(
             f"{path} holds {size:,} bytes, and of this format at most {MAX_BYTES:,} can be read; convert it to "
@@ -516,7 +574,8 @@ def rows_of_json(path: Path) -> pa.Table | None:
     """Read a JSON file of rows that are lists, with the names of the columns before them; None for another JSON file.
 
     The names are the first row, or a list next to that of rows, however their fields are called, as in {"columns":
-    ["time", "x"], "data": [[0, 1.5]]}; rows without names have numbered columns. Columns of mixed types become texts.
+    ["time", "x"], "data": [[0, 1.5]]}; rows without names have columns called "column 1", ... Columns of mixed types
+    become texts.
 
     Raises:
         InputError: a file that is too large to be read whole ("too-large").
@@ -534,9 +593,10 @@ def rows_of_json(path: Path) -> pa.Table | None:
 
 
 def _names_and_rows(content: Any) -> tuple[list[str], list[list[Any]]]:
-    """Return the names of columns and the rows in the content of a JSON file; ([], []) if it has none.
+    """Return the names of columns and the rows, as lists, in what `json.load` returned; ([], []) without such.
 
-    Rows without names are the whole content; with names they may lie in objects, and lists next to them are columns.
+    The content is a list of rows, the first of which may be names; or an object, perhaps inside others, with a list of
+    names and a list of rows. Further lists as long as that of the rows become columns in front.
     """
     if _are_rows(content):
         names = [str(name) for name in content[0]]
@@ -557,13 +617,13 @@ def _names_and_rows(content: Any) -> tuple[list[str], list[list[Any]]]:
 
 
 def _are_rows(content: Any) -> bool:
-    """Return whether a part of a JSON file is a list of lists of single cells."""
+    """Return whether a part of a JSON file is a list of lists, none of them empty, whose first holds single cells."""
     lists = isinstance(content, list) and bool(content) and all(isinstance(row, list) and row for row in content)
     return lists and not any(isinstance(cell, list | dict) for cell in content[0])
 
 
 def _of_one_type(column: Sequence[Any]) -> pa.Array:
-    """Return cells of a JSON file as an Arrow array; as texts if they are of several types."""
+    """Return cells of a JSON file as an Arrow array; as texts if they are of several types, null for None."""
     try:
         return pa.array(column)
     except pa.ArrowException:
@@ -619,7 +679,7 @@ def sheet_as_text(path: Path, changed: int) -> Path:
     finally:
         book.close()
     if not rows:
-        raise NoObservations(f"the first sheet of {path} is empty.")
+        raise NoObservations(f"the first sheet of {path} is empty; make the sheet with the table the first.")
     filled = [[k + 1 for k, cell in enumerate(row) if cell is not None] for row in rows]
     width = max((places[-1] for places in filled if 2 * len(places) >= places[-1]), default=1)  # a far cell is none
     target = scratch() / f"{len(list(scratch().iterdir()))}-{path.name}.txt"
@@ -632,7 +692,7 @@ def sheet_as_text(path: Path, changed: int) -> Path:
 
 
 def _cell(cell: Any) -> str:
-    """Return a filled cell of a sheet as text: 1 or 0 for a boolean, an ISO date for a date."""
+    """Return a filled cell of a sheet as text: "1" or "0" for a boolean, ISO format for a date or time."""
     if isinstance(cell, bool):
         return str(int(cell))
     return cell.isoformat() if hasattr(cell, "isoformat") else str(cell)
@@ -644,14 +704,17 @@ Read = tuple[pa.Table, dict[str, str], tuple[str, ...]]
 
 
 def _read_arrow(path: Path) -> Read:
-    """Read an Arrow file, memory-mapped; raise an ArrowException where it is damaged."""
+    """Read an Arrow file, memory-mapped: (table, {}, ()), as it says no units and leaves no notes.
+
+    Raises ArrowException for a damaged file.
+    """
     table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
     table.validate(full=True)  # Arrow trusts the offsets in a file, and a wrong one ends the process later
     return table, {}, ()
 
 
 def _read_astropy(path: Path) -> Read:
-    """Read a FITS, VOTable or ECSV file by astropy.
+    """Read a FITS, VOTable or ECSV file by astropy: (Arrow table, {column: unit}, notes), as `of_astropy` returns them.
 
     Raises:
         InputError: astropy is not installed; the file is too large ("too-large").
@@ -669,9 +732,8 @@ def _read_astropy(path: Path) -> Read:
 def of_astropy(table: Any) -> Read:
     """Convert an astropy table to (Arrow table, {column: unit}, notes).
 
-    Times become dates in UTC, and durations and numbers with a unit of time become days; a note says so of numbers.
-    Masked cells are null. A column of more axes becomes one of flat lists, one for each row, in which masked numbers
-    are NaN.
+    Times become dates in UTC; durations, and numbers with a unit of time, become days, with a note on the latter.
+    Masked cells are null. A cell with an array becomes a flat list, in which masked numbers are NaN.
     """
     columns: dict[str, pa.Array] = {}
     units: dict[str, str] = {}

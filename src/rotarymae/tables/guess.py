@@ -80,10 +80,12 @@ STATUS_NAMES = {"status", "event", "censored", "censoring", "died", "dead", "dea
 
 @dataclass(frozen=True)
 class Rule:
-    """How columns of a role are recognised by their names.
+    """The words by which columns of one role, such as times, are recognised by their names.
 
-    Names are whole ones or words of them, the best first ("objectId" has the words object and id). Words in `better`
-    make a name with one of these fit better; a name with a word in `never` does not fit.
+    Attributes:
+        words: words of names such as "time", the likeliest first; a name may be one of them or contain it.
+        better: words next to which a word of `words` fits better.
+        never: words that exclude a name.
     """
 
     words: tuple[str, ...]
@@ -91,9 +93,11 @@ class Rule:
     never: frozenset[str] = frozenset()
 
     def rank(self, words: Sequence[str]) -> float:
-        """Return how well a column's name, split into `words`, fits: the smaller the better.
+        """Return how well a column's name, split into `words` by `pieces`, fits this rule: the smaller the better.
 
-        It is infinity if no word of the rule is in the name, or one that the rule excludes.
+        It is the index of its best word in `self.words`, less half their number if the name has a word of
+        `self.better`, and about 0.3 more for names of several words. It is infinity for a name without any of
+        `self.words`, or with one of `self.never`.
         """
         places = [self.words.index(word) for word in words if word in self.words]
         if not places or set(words) & self.never:
@@ -102,7 +106,7 @@ class Rule:
         return min(places) - bonus + (0 if len(words) == 1 else 0.25 + 0.01 * len(words))
 
     def fits(self, words: Sequence[str]) -> bool:
-        """Return whether a column's name, split into `words`, fits at all."""
+        """Return whether a column's name, split by `pieces`, has a word of the rule and none that it excludes."""
         return self.rank(words) < np.inf
 
 
@@ -140,10 +144,12 @@ class Proposal:
     """The probable layout of a table.
 
     Attributes:
-        schema: the columns.
-        given: the fields of it that are proposed, as the user did not name them.
-        label, split: columns that look like a label, and like groups of series that a random split would tear apart.
-        unsure: sentences on what is doubtful.
+        schema: the whole layout, with what the user named and what is proposed.
+        given: {field of the schema: value}, those that are proposed, as the user did not name them.
+        label: the column that looks like the label of each series; None without one.
+        split: a column, such as one of patients, whose cells repeat across series, which a random split would tear
+            apart; None without one.
+        unsure: sentences on what is doubtful, for the user.
     """
 
     schema: TableSchema
@@ -154,7 +160,12 @@ class Proposal:
 
 
 def pieces(name: str) -> list[str]:
-    """Split the name of a column into lower-case words: "lc.midpointMjdTai (d)" gives midpoint, mjd and tai."""
+    """Split the name of a column into words in lower case: "lc.midpointMjdTai (d)" gives ["midpoint", "mjd", "tai"].
+
+    It is split before capitals, between letters and digits, and at all other signs. What stands before the last point
+    is left out, and so is a unit in brackets at the end. A few glued endings are split off: "magpsf" gives ["mag",
+    "psf"], and "stayid" gives ["stay", "id"].
+    """
     name = re.sub(r"(?<=\w)(\s*[(\[][^()\[\]]*[)\]])+$", "", name)  # a unit is none of its words
     split = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name.rpartition(".")[2])
     words = " ".join(re.findall(r"[^\W\d_]+|\d+", split)).lower()
@@ -164,7 +175,10 @@ def pieces(name: str) -> list[str]:
 
 
 def looks_like_id(name: str) -> bool:
-    """Return whether the name of a column suggests ids of objects: objectId and stay_id do, image_id does not."""
+    """Return whether the name of a column suggests ids of objects, as objectId, stay_id and patient do.
+
+    Names of ids of other things, such as image_id, night_id and item_id, do not.
+    """
     words = pieces(name)
     if set(words) & NO_IDS:
         return False
@@ -173,23 +187,32 @@ def looks_like_id(name: str) -> bool:
 
 
 def looks_like_outcome(name: str) -> bool:
-    """Return whether a column name, such as died, suggests an outcome, which only the future tells; an id is none."""
+    """Return whether a column name suggests an outcome, which only the future tells, as died and status do.
+
+    Names that `looks_like_id` accepts, such as stay_id, do not.
+    """
     return bool(set(pieces(name)) & OUTCOMES) and not looks_like_id(name)
 
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A column of a table, described by some of its rows.
+    """A column of a table, described by n sampled cells.
 
     Attributes:
         name: of the column.
         words: its name, split by `pieces`.
-        cells: Arrow array [n].
-        dates, clock, text: whether it holds dates, times of day or durations, and texts that are no numbers.
-        formats: for strptime, by which its dates may be read; () for ISO dates and those of a type of their own.
-        listed: whether the table has lists, whose entries the cells are.
-        codes: int [n], number of each cell among the different ones, -1 where it is missing.
-        numbers: float64 [n], NaN where a cell is no number; None for a column that is not numeric.
+        cells: Arrow array [n]; texts are without blanks around them, and of a span from one date to another only the
+            begin is kept.
+        dates: whether it holds dates, of a date type, as texts or as whole numbers such as 20240331.
+        clock: whether it holds times of day or durations.
+        text: whether its cells are texts that are not read as numbers; they may be dates or times of day.
+        formats: strptime formats, each of which reads all its dates; () without dates, and for ISO dates and date
+            types.
+        listed: whether the cells are the entries of lists in the table.
+        codes: int64 [n], number of each cell among the different ones, in the order of first appearance; -1 where it is
+            missing.
+        numbers: float64 [n], NaN where a cell is missing or no number; None for a column that holds no numbers. A limit
+            such as "<0.01" counts as its number.
     """
 
     name: str
@@ -205,17 +228,17 @@ class Column:
 
     @property
     def numeric(self) -> bool:
-        """Whether it holds numbers."""
+        """Whether it holds numbers, that is, `numbers` is not None."""
         return self.numbers is not None
 
     @cached_property
     def known(self) -> np.ndarray:
-        """Its finite numbers."""
+        """Its finite numbers in the order of the rows, float64; empty for a column that holds no numbers."""
         return np.array([]) if self.numbers is None else self.numbers[np.isfinite(self.numbers)]
 
     @cached_property
     def days(self) -> np.ndarray | None:
-        """Its dates as days since 1970-01-01 [n]; None where it holds none, or reading the table would refuse them."""
+        """Its dates as days since 1970-01-01, float64 [n], NaN where missing; None if none can be read."""
         with suppress(InputError):
             how = self.formats[0] if self.formats else None
             return dates.times(self.cells, self.name, how).values if self.dates else None
@@ -223,54 +246,71 @@ class Column:
 
     @cached_property
     def whole(self) -> bool:
-        """Whether it holds whole numbers."""
+        """Whether it holds finite numbers, all of which are whole."""
         return bool(len(self.known)) and bool((self.known == np.rint(self.known)).all())
 
     @property
     def names_classes(self) -> bool:
-        """Whether it repeats few texts or whole numbers, as names of channels or classes do."""
+        """Whether it repeats few texts or whole numbers, as names of channels or classes do.
+
+        Few are at most 20 different numbers or 2,000 different texts, and at most a third as many as rows. Columns of
+        dates and times of day are none.
+        """
         few = self.distinct <= (MAX_CODES if self.whole else MAX_CHANNELS) and 3 * self.distinct <= len(self.codes)
         return (self.text or self.whole) and few and not (self.dates or self.clock)
 
     @property
     def distinct(self) -> int:
-        """Number of different cells, without missing ones."""
+        """Number of different cells; missing ones do not count."""
         return int(self.codes.max(initial=-1)) + 1
 
     @property
     def repeats(self) -> bool:
-        """Whether not nearly each cell is another, as names of channels are none; few rows show nothing."""
+        """Whether at most four in five of its cells are different; True for fewer than 10 cells, which show nothing.
+
+        Missing cells do not count.
+        """
         known = int((self.codes >= 0).sum())
         return 5 * self.distinct <= 4 * known or known < MIN_ASCENDING
 
     @property
     def runs(self) -> int:
-        """Number of runs of rows with the same cell."""
+        """Number of runs of consecutive rows with the same cell; neighbours that are missing make a run, too."""
         return 1 + int((np.diff(self.codes) != 0).sum())
 
     @property
     def in_blocks(self) -> bool:
-        """Whether equal cells mostly follow one another."""
+        """Whether equal cells follow one another: there are at most 1.1 runs of equal cells for each different cell."""
         return self.runs <= 1.1 * self.distinct
 
     @property
     def whole_days(self) -> bool:
-        """Whether it holds dates without a time of day."""
+        """Whether it holds dates that can be read, all of them without a time of day."""
         return self.days is not None and not (np.nan_to_num(self.days) % 1).any()
 
     @property
     def is_error(self) -> bool:
-        """Whether its name suggests standard errors, as flux_err and sigmapsf do."""
+        """Whether it holds numbers, and its name suggests standard errors, as flux_err and sigmapsf do."""
         named = bool(set(self.words) & (ERRORS if len(self.words) > 1 else {"sigma", "unc", "uncertainty", "stderr"}))
         return self.numeric and (named or "".join(self.words[-1:]).endswith("err"))
 
     @property
     def counts(self) -> bool:
-        """Whether its numbers are consecutive, and come more than once each."""
+        """Whether its different numbers are consecutive whole ones, such as 1, 2, 3, at least two, and some repeat.
+
+        Their order in the rows does not matter.
+        """
         return self.whole and 1 < np.ptp(self.known) + 1 == self.distinct < len(self.known)
 
     def goes_one_way(self, groups: np.ndarray) -> bool:
-        """Return whether its numbers or dates never fall, or never rise, in rows of the same group, [n] codes."""
+        """Return whether, from row to row, its numbers or dates nearly never fall, or nearly never rise.
+
+        Args:
+            groups: [n], a code of each row's group; only steps between consecutive rows of one group count.
+
+        Returns:
+            True if more than 95 % of the steps go one way or stay; False without steps, or without numbers and dates.
+        """
         numbers = self.days if self.numbers is None else self.numbers
         if numbers is None:
             return False
@@ -279,40 +319,53 @@ class Column:
         return max((steps >= 0).sum(), (steps <= 0).sum()) > MOST * len(steps)
 
     def is_scale(self, groups: np.ndarray) -> bool:
-        """Return whether its numbers measure where each row of a group lies, [n] codes, as depths of one time do.
+        """Return whether its numbers place the rows of each of the `groups`, [n] codes, as depths do those of one time.
 
-        They go one way in groups of several rows, and do not count from one to the next as numbers of channels do.
+        They do if they go one way there (`goes_one_way`), groups have at least three rows on average, and the different
+        numbers are not consecutive whole ones (`counts`), as those of channels are.
         """
         return not self.counts and self.goes_one_way(groups) and len(groups) >= MIN_RUN * _count(groups)
 
     def varies(self, series: np.ndarray) -> bool:
-        """Return whether it has several values within some of the series, [n] codes; missing cells do not count."""
+        """Return whether it has different cells within any of the `series`, [n] codes; missing cells do not count."""
         there = self.codes >= 0
         return _count(series[there], self.codes[there]) > _count(series[there])
 
 
 def _count(*keys: np.ndarray) -> int:
-    """Return how many different rows arrays of codes, [n] each, have together: _count([0, 0, 1], [5, 5, 5]) is 2."""
+    """Return how many different combinations rows of codes, [n] each, have: _count([0, 0, 1], [5, 5, 5]) is 2."""
     return np.unique(np.stack(keys), axis=1).shape[1]
 
 
 def _said(names: Iterable[str], text: str, of_one: str | None = None) -> list[str]:
-    """Return a sentence on columns, if there are any: ["'a', 'b' look like outcomes"]; `of_one` is for one column."""
+    """Return a list with one sentence, the quoted names followed by `text`: ["'a', 'b' are empty."]; [] without names.
+
+    `of_one`, if given, takes the place of `text` after a single name.
+    """
     names = list(names)
     return [f"{listed(names)}{text if of_one is None or len(names) > 1 else of_one}"] if names else []
 
 
 def _joint(*keys: np.ndarray) -> np.ndarray:
-    """Number the different rows that arrays of codes, [n] each, have together: int [n]; -1 where a code is."""
+    """Number the combinations of codes in rows, [n] each: int [n], equal for equal ones; -1 if a code is negative."""
     numbers = np.unique(np.stack(keys), axis=1, return_inverse=True)[1].ravel()
     return np.where(np.min(keys, axis=0) < 0, -1, numbers)
 
 
 def look(source: Source, na: Sequence[str] = (), names: Sequence[str] | None = None) -> dict[str, Column]:
-    """Read some rows, spread over a table, and describe columns, all if `names` is None: {name: column}.
+    """Describe columns of a table by a sample of its rows: {name: column}, each with n cells.
 
-    Columns of lists are described by their entries, and others next to them are repeated to their length. Cells in `na`
-    mean "missing", as the usual ones do.
+    The sample has at most 20,000 rows, spread over the table; 200 with columns of lists, whose entries are the cells
+    then, while other cells are repeated for each entry. Rows of a text file that repeat its header are left out.
+
+    Args:
+        source: the table.
+        na: texts that mean "missing", besides the usual ones.
+        names: the columns to describe; all if None.
+
+    Raises:
+        InputError: an absent column ("unknown-column"); a file that cannot be read ("unreadable"), or that holds
+            several tables ("several-tables").
     """
     names = list(source.kinds if names is None else names)
     lists = {name for name in names if cells.is_list(source.kinds[name])}
@@ -322,9 +375,16 @@ def look(source: Source, na: Sequence[str] = (), names: Sequence[str] | None = N
 
 
 def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> Column:
-    """Describe a column by some cells [n], which are entries of lists if `of_lists`, and missing if they are in `na`.
+    """Describe a column by some of its cells: tell whether they are dates, times of day, numbers or texts.
 
-    They are dates, times of day, numbers or text, and some repeat.
+    A column of texts holds dates, times of day or numbers if most filled cells are written so; numbers also if a few
+    words stand among many different ones. A code such as -999 in all cells counts as missing.
+
+    Args:
+        name: of the column.
+        column: Arrow array [n] of the cells as they were read.
+        of_lists: whether they are the entries of lists.
+        na: texts that mean "missing", besides the usual ones.
     """
     kind, numbers = column.type, None
     column, text = dates.starts_of(cells.trimmed(column)), cells.is_text(kind)
@@ -355,10 +415,16 @@ def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> C
 
 
 def _formats(column: pa.Array, numbers: np.ndarray | None, named: bool) -> tuple[str, ...]:
-    """Return the date formats that fit all cells [n] of a column.
+    """Return the strptime formats by each of which all cells of a column can be read as dates; () if there is none.
 
-    Of numbers [n], which are None for text, only whole ones may be dates, such as 20240331, if all look like that; or
-    240331 in a column that is `named` so. Otherwise there is no format.
+    Several fit where day and month could be swapped. Words without digits among texts do not count. Cells of a type
+    other than text and whole numbers have no format.
+
+    Args:
+        column: Arrow array [n].
+        numbers: its cells as numbers, float64 [n]; None for texts. Numbers are dates only if all of them look like
+            20240331: they begin with 19 or 20 and have 7, 8, 12 or 14 digits.
+        named: whether the column is called like a date; then all may also have six digits, such as 240331.
     """
     if not (cells.is_text(column.type) or (pa.types.is_integer(column.type) and numbers is not None)):
         return ()
@@ -375,7 +441,15 @@ def _formats(column: pa.Array, numbers: np.ndarray | None, named: bool) -> tuple
 
 
 def _is_clock(column: pa.Array, numbers: np.ndarray | None, hours: bool) -> bool:
-    """Return whether a column that is called like a clock holds times of day: 0915, 18.00.00, or `hours`."""
+    """Return whether a column that is called like a clock holds times of day.
+
+    Args:
+        column: Arrow array [n] of its cells.
+        numbers: its cells as numbers, float64 [n]; None for texts. Texts are times of day if nearly all look like
+            18.00.00; numbers are if all look like 915 and 2350, for 09:15 and 23:50, with at least three different
+            minutes or 2300.
+        hours: whether the name says hours; then numbers are times of day if all are whole, from 0 to 24.
+    """
     if numbers is None or np.isnan(numbers).all():
         known = column.drop_null() if cells.is_text(column.type) else []
         return len(known) > 0 and bool(cells.matches(known, r"^([01]?\d|2[0-4])(\.[0-5]\d){2}$").mean() > MOST)
@@ -388,9 +462,12 @@ def _is_clock(column: pa.Array, numbers: np.ndarray | None, hours: bool) -> bool
 
 
 def _series_per_row(source: Source) -> str | None:
-    """Return the common beginning of numbered columns ("FLUX." for FLUX.1, FLUX.2, ...), each row of which is a series.
+    """Return the common beginning of numbered columns, "FLUX." for FLUX.1, FLUX.2, ..., if each row is a series.
 
-    None if most columns are not such, or if another column holds times, by its name or by its dates.
+    None if rows are no series. It is "" for columns whose whole names are numbers or dates. Rows are no series if the
+    numbered columns are few (below 20, or less where they say times), or fewer than the others; if their names are
+    numbers in no order; if another column is called like a time, or holds dates that go one way; or, in a table without
+    names, if cells differ more along the rows than down the columns.
     """
     stems = [stem for stem in ("", *_stems(source.kinds)[:1]) if not DATED.match(stem)]
     counts = {stem: numbers_in(source.kinds, stem) for stem in stems}
@@ -410,15 +487,19 @@ def _series_per_row(source: Source) -> str | None:
 
 
 def _stems(names: Iterable[str]) -> list[str]:
-    """Return the common beginnings of numbered columns, "FLUX." for FLUX.1, FLUX.2, ..., the most frequent first."""
+    """Return what stands before the numbers in names of columns, most frequent first: ["FLUX."] for FLUX.1 and FLUX.2.
+
+    Each beginning comes once; that of a name such as "1990" is "". Names without a number are passed over.
+    """
     numbered = Counter((match[1], match[3]) for match in map(NUMBERED.fullmatch, names) if match)
     return list(dict.fromkeys(stem for (stem, _), _ in numbered.most_common()))
 
 
 def _repeated(names: Iterable[str]) -> dict[str, list[str]]:
-    """Return {stem: names} of several numbered columns each, in ascending order, which may be one quantity at times.
+    """Return {stem: names} of numbered columns that may hold one quantity at several times: {"x": ["x1", "x2", ...]}.
 
-    Names that were made up, as no line named the columns, are none.
+    A stem is the common beginning of at least four names whose numbers ascend in their order. The result is empty for a
+    table without names, whose columns are called "column 1", "column 2", ...
     """
     names = list(names)
     numbers = {} if _made_up(names) else {stem: numbers_in(names, stem) for stem in _stems(names)}
@@ -430,15 +511,16 @@ def _repeated(names: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _made_up(names: Iterable[str]) -> bool:
-    """Return whether names of columns are those that columns without any get."""
+    """Return whether names are "column 1", "column 2", ..., as the columns of a table without names are called."""
     names = tuple(names)
     return names == numbered_names(len(names))
 
 
 def _vary_less_along_rows(columns: Sequence[Column]) -> bool:
-    """Return whether numbers differ less from column to column than from row to row, but for the first, a label.
+    """Return whether numbers differ less from column to column than from row to row, as where each row is a series.
 
-    Series in rows do, and sensors with a row for each time do not. It is false with a column of others.
+    The median difference of neighbours in a row must be at most twice that in a column. The first column, which may be
+    a label, is passed over. False if any column holds no numbers.
     """
     if not all(c.numeric for c in columns):
         return False
@@ -448,7 +530,11 @@ def _vary_less_along_rows(columns: Sequence[Column]) -> bool:
 
 
 def _name_of_rows(columns: Iterable[Column]) -> str:
-    """Return the first column of ids, or else of texts, with another cell in each row; "series" if there is none."""
+    """Return the name of the first column that has a different cell in each row, none of them missing.
+
+    Columns that are called like ids come first, then texts with letters, unless they are called like a label. "series"
+    if there is no such column.
+    """
     for c in sorted(columns, key=lambda c: not looks_like_id(c.name)):
         words = cells.is_text(c.cells.type) and cells.matches(c.cells, r"\pL").all() and not LABEL.fits(c.words)
         if (words or looks_like_id(c.name)) and len(c.cells.drop_null().unique()) == len(c.cells):
@@ -457,18 +543,23 @@ def _name_of_rows(columns: Iterable[Column]) -> str:
 
 
 def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
-    """Propose a column for every role of the schema that the user did not name: id, time, channel, values and so on.
+    """Propose a column for every role of a schema that the user did not name: id, time, channel, values and so on.
 
-    Numbered columns that make a series of each row are joined, and year, month, ... to one time. Nothing is changed in
-    `schema`: the result holds a new one, what was proposed in it, and sentences on what is doubtful.
+    Numbered columns that make a series of each row are joined to lists, year, month, ... to one time, and those of a
+    named id such as subject+trial to one of ids.
 
     Args:
         source: the table, of which some rows are read.
-        named: the fields of the schema that the user has named, and that stay.
+        schema: the fields that the user has named, and the defaults of others; it is not changed.
+        named: the names of these fields, which stay as they are.
+
+    Returns:
+        A new schema, what of it was proposed, and sentences on what is doubtful.
 
     Raises:
         InputError: a column that the user named is absent ("unknown-column"); none could hold times or values
-            ("no-time", "no-values").
+            ("no-time", "no-values"); the times may be written in several formats ("time-text"); the file cannot be read
+            ("unreadable") or holds several tables ("several-tables").
     """
     if joined := id_parts(schema.id, source.kinds) if "id" in named else []:
         source = source.with_id(schema.id)
@@ -497,9 +588,10 @@ def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
 
 
 def _date_parts(source: Source) -> str:
-    """Return the columns that hold parts of dates by their names and by their cells, joined by "+"; "" without any.
+    """Return the columns of parts of dates, joined by "+" as in "year+month+day"; "" if the table has none.
 
-    Few cells may be something else.
+    They are called so (`DATE_PARTS`), and together make a date in more than 95 % of the sampled rows. From the coarsest
+    part on, as many columns are taken as do so, at least two.
     """
     parts = [*date_parts(source.kinds).values()]
     for name in ("+".join(parts[:count]) for count in range(len(parts), 1, -1)):
@@ -513,24 +605,34 @@ class _Proposer:
     """The columns of a table, and what has been proposed of them so far, role after role.
 
     Attributes:
-        source, schema, named: as in `propose`; numbered columns and parts of dates are joined already.
-        columns: {name: column}, without those that are called "index" or "Unnamed: 0" and hold no dates.
-        free: those without a role so far.
+        source: the table; numbered columns and parts of dates are joined already.
+        schema: the schema as the user gave it.
+        named: the names of the fields of the schema that the user named.
+        columns: {name: column}, without those that are called like numbers of rows ("index", "Unnamed: 0"), unless they
+            hold dates or the user named them.
+        unused: {name: column} of those that have no role so far.
         given: {field of the schema: what is proposed}.
-        unsure: sentences on what is doubtful.
+        doubts: sentences on what is doubtful, for the user.
         rows: number of rows that were looked at.
         times, series: int [rows], codes of the time and of the series of each row.
-        when: float64 [rows], the times; None where they are no numbers and no dates.
-        groups: further columns of ids, whose objects have several series each.
-        varying, numeric: {name: column} of the free ones that differ within a series, and of numbers that are no
-            outcomes among these; the names of those that are in `outcomes`.
-        errors, limits, flags, coordinates: names of free columns that look like these; `pairs` are {error: value}.
-        others: columns that may be values, as they have no other role.
-        values: names of the columns of values.
+        time_values: float64 [rows], the times; None where they are neither numbers nor dates.
+        other_ids: further columns that are called like ids, with more or fewer different cells than the id.
+        varying: {name: column} of the unused ones that differ within some series.
+        outcomes: names of those of `varying` that hold numbers and look like outcomes; none if all of these do.
+        varying_numbers: {name: column} of the other ones of `varying` that hold numbers.
+        errors, limits, flags, coordinates: names of columns that look like standard errors, limits of what can be seen,
+            quality flags and coordinates.
+        value_of: {name of a column of errors: name of that of its values}.
+        maybe_values: columns that may be values, as they have no other role.
+        values: names of the columns of values, named by the user or proposed.
     """
 
     def __init__(self, source: Source, schema: TableSchema, named: set[str]) -> None:
-        """Look at the table. Raises InputError ("unknown-column") for a column that the user named and is absent."""
+        """Look at the columns of a table; the arguments are those of `propose`.
+
+        Raises InputError ("unknown-column") for an absent column that the user named, other than id, time and static
+        ones.
+        """
         for role, name in schema.roles:
             if role in named - {"id", "time", "static"}:
                 source.need([name], advice=f"; name the right one by {option(role)}")
@@ -538,14 +640,18 @@ class _Proposer:
         seen = look(source, schema.na).items()
         self.source, self.schema, self.named = source, schema, named
         self.columns = {name: c for name, c in seen if c.dates or name in used or not NOTHING.match(name)}
-        self.free = {name: c for name, c in self.columns.items() if name not in used}
+        self.unused = {name: c for name, c in self.columns.items() if name not in used}
         self.rows = len(next(iter(self.columns.values())).codes) if self.columns else 0
         self.given: dict[str, Any] = {}
-        self.unsure: list[str] = []
-        self.groups: list[Column] = []
+        self.doubts: list[str] = []
+        self.other_ids: list[Column] = []
 
     def propose(self) -> Proposal:
-        """Propose all roles. Raises InputError if no column could hold times or values ("no-time", "no-values")."""
+        """Propose all roles in turn, filling `self.given` and `self.doubts`; call it once.
+
+        Raises InputError if no column could hold times or values ("no-time", "no-values"), or if the times may be
+        written in several formats ("time-text").
+        """
         self.find_time()
         self.find_id()
         label, group = self.find_facts()
@@ -554,20 +660,27 @@ class _Proposer:
         self.find_errors()
         self.find_limits()
         self.say_constant()
-        return Proposal(replace(self.schema, **self.given), self.given, label, group, tuple(self.unsure))
+        return Proposal(replace(self.schema, **self.given), self.given, label, group, tuple(self.doubts))
 
     def take(self, role: str, column: Column | None) -> None:
-        """Propose a free column for a role, unless it is None or the user named the role."""
+        """Propose a column for a role and take it off `self.unused`; do nothing for None, or a role the user named."""
         if column is not None and role not in self.named:
             self.given[role] = column.name
-            self.free.pop(column.name, None)
+            self.unused.pop(column.name, None)
 
     def column(self, role: str) -> Column | None:
-        """Return the column of a role, named by the user or proposed; None without one."""
+        """Return the column of a role that has a single one, such as "time": the proposed one, else that of the schema.
+
+        None if there is none, or if the table lacks it.
+        """
         return self.columns.get(self.given.get(role, getattr(self.schema, role)) or "")
 
-    def seen(self, columns: Mapping[str, Column]) -> str:
-        """Return the columns, what some of them hold that are texts, and why others cannot be read, as text."""
+    def described(self, columns: Mapping[str, Column]) -> str:
+        """Return columns, {name: column}, as text for the end of an error message.
+
+        It lists their names, with examples of up to three columns of texts; which are empty; which of the table cannot
+        be read, and why; and how a text file was read.
+        """
         texts = [c for c in columns.values() if c.text and c.distinct > 0 and not (c.dates or c.clock)][:3]
         said = [f" {c.name!r} holds texts ({listed(c.cells.drop_null().unique()[:2].to_pylist())})." for c in texts]
         empty = (name for name, c in columns.items() if c.distinct == 0)
@@ -580,10 +693,16 @@ class _Proposer:
     # ── time ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def find_time(self) -> None:
-        """Propose the column of times, how they are written, and the clock next to days."""
+        """Propose the column of times, their format, and the clock next to days; set `times` and `time_values`.
+
+        `self.times` gets a code, and `self.time_values` the number, of each row's time. Columns that only say parts of
+        the dates again are taken off `self.unused`. If the user named a time that is absent, each row counts as a time.
+        Raises InputError if no column could hold times ("no-time"), or if they may be written in several formats
+        ("time-text").
+        """
         if "time" not in self.named:
             self.take("time", self.begin_of_intervals() or self.likely_time())
-            self.need_year()
+            self.refuse_dates_without_year()
             if "time" not in self.given:
                 melt = sum(bool(TIME_NAME.fullmatch(name)) for name in self.columns) > len(self.columns) / 2
                 advice = " The names of its columns are times: make a row of each first (pandas.melt)." if melt else ""
@@ -595,11 +714,11 @@ class _Proposer:
                     advice += f"first (pandas.melt), or a series of each row by --numbered {stem!r}"
                     advice += f" (or {listed(others)})." if others else "."
                 raise InputError(
-                    f"no column looks like time; name it by --time. There are {self.seen(self.columns)}{advice}",
+                    f"no column looks like time; name it by --time. There are {self.described(self.columns)}{advice}",
                     code="no-time",
                 )
         time = self.column("time")
-        self.when = None
+        self.time_values = None
         if time is None:
             self.times = np.arange(self.rows)
             return
@@ -609,41 +728,48 @@ class _Proposer:
             text = (
                 f"the numbers of {time.name!r}, up to {time.known.max():g}, look like hours and minutes, and are read"
             )
-            self.unsure.append(f"{text} as plain numbers: write them as 08:40, next to a column of days (--clock)")
-        clock = next((c for c in self.free.values() if c.clock and CLOCK.fits(c.words)), None)
+            self.doubts.append(f"{text} as plain numbers: write them as 08:40, next to a column of days (--clock)")
+        clock = next((c for c in self.unused.values() if c.clock and CLOCK.fits(c.words)), None)
         self.take("clock", clock if clock is not None and time.whole_days else None)
-        parts = _parts_of_dates(time, self.free.values())
-        self.unsure += _said(parts, ": parts of the time, and not read")
-        self.free = {name: c for name, c in self.free.items() if name not in parts}
+        parts = _parts_of_dates(time, self.unused.values())
+        self.doubts += _said(parts, ": parts of the time, and not read")
+        self.unused = {name: c for name, c in self.unused.items() if name not in parts}
         clock = self.column("clock")
         self.times = _joint(*(c.codes for c in (time, clock) if c is not None))
-        self.when = time.days if time.numbers is None else time.numbers
-        if clock is not None and self.when is not None:
+        self.time_values = time.days if time.numbers is None else time.numbers
+        if clock is not None and self.time_values is not None:
             with suppress(InputError):
-                self.when = dates.with_clock(dates.Times(self.when, {}, None), clock.cells, clock.name).values
+                self.time_values = dates.with_clock(
+                    dates.Times(self.time_values, {}, None), clock.cells, clock.name
+                ).values
 
     def begin_of_intervals(self) -> Column | None:
-        """Return the column of begins where each row is an interval at risk with an event or none at its end; or None.
+        """Return the column of begins in a table of intervals (start, stop, event), as of survival; or None.
 
-        Tables of survival are so, (start, stop, event). The column of ends becomes that of no role.
+        Begins and ends are two columns of numbers called so, such as start and stop. Each begin must lie before its
+        end, and a column called like an event must have at most two different cells. The column of ends is taken off
+        `self.unused`, and a sentence is added to `self.doubts`.
         """
-        events = [c for c in self.free.values() if {*c.words} & STATUS_NAMES and c.distinct <= 2]
-        numbers = {c.name.lower(): c for c in self.free.values() if c.numeric}
+        events = [c for c in self.unused.values() if {*c.words} & STATUS_NAMES and c.distinct <= 2]
+        numbers = {c.name.lower(): c for c in self.unused.values() if c.numeric}
         for begin, end in ((numbers.get(first), numbers.get(last)) for first, last in INTERVALS):
             if begin and end and events and (begin.numbers < end.numbers).all():  # pyright: ignore
                 text = f"each row is an interval from {begin.name!r} to {end.name!r}, as in tables of survival, and is "
                 text += (
                     f"read as an observation at its begin, without {end.name!r} and {events[0].name!r}; for times to "
                 )
-                self.unsure.append(
+                self.doubts.append(
                     f"{text}an event give a table with one row per series (--objects, --duration, --event)"
                 )
-                self.free.pop(end.name)
+                self.unused.pop(end.name)
                 return begin
         return None
 
-    def need_year(self) -> None:
-        """Raise InputError ("no-time") if the time that is proposed is a day next to a month, without a year."""
+    def refuse_dates_without_year(self) -> None:
+        """Raise InputError ("no-time") if the proposed time is the day of a month, next to a month but no year.
+
+        Columns are known by their names (`DATE_PARTS`), and hold numbers from 1 to 12 and from 1 to 31.
+        """
         time = self.column("time")
         names = {name.lower(): name for name in self.columns}
         year, month, day = (next((w for w in DATE_PARTS[p][0] if w in names), "") for p in ("year", "month", "day"))
@@ -653,27 +779,29 @@ class _Proposer:
             text = (
                 f"{names[month]!r} and {time.name!r} are dates without a year: add a column of years, or name another"
             )
-            raise InputError(f"{text} time by --time. There are {self.seen(self.columns)}", code="no-time")
+            raise InputError(f"{text} time by --time. There are {self.described(self.columns)}", code="no-time")
 
     def likely_time(self) -> Column | None:
-        """Return the free column of times, or None.
+        """Return the column of `self.unused` that is most likely the time; None if no column may be.
 
-        It is called like one. Columns that are missing in most rows come last, and before them numbers that go up and
-        down, which may be hours of work; of the others the name that fits best decides. Without such a name it is the
-        first column of dates, else one that ascends, and else the date of all rows.
+        Candidates hold dates, or are called like times and hold numbers, dates or times of day. Those that are missing
+        in half of the rows or more come last; before them clocks, where others hold dates; before these, numbers that
+        go up and down. Of the rest the best name decides, but dates that change from row to row go before numbers,
+        except Julian dates. Without candidates, it is a text that is called like a time, else what `ascending` returns,
+        else a column of one date. Doubts are added to `self.doubts`.
         """
-        clocks = any(c.clock for c in self.free.values())  # which tell the times of a single day
-        times = [c for c in self.free.values() if c.distinct > 1 or (c.dates and clocks)]
+        clocks = any(c.clock for c in self.unused.values())  # which tell the times of a single day
+        times = [c for c in self.unused.values() if c.distinct > 1 or (c.dates and clocks)]
         repeated = {*itertools.chain(*_repeated(self.columns).values())}  # at several times, of which none is one
         times = [c for c in times if c.name not in repeated or c.dates]
         dated = [c for c in times if c.dates]
         named = [c for c in times if TIME.fits(c.words) and (c.numeric or c.dates or c.clock)]
         if not (named or dated):
-            text = next((c for c in self.free.values() if c.text and TIME.fits(c.words)), None)
-            return text or self.ascending() or next((c for c in self.free.values() if c.dates), None)
+            text = next((c for c in self.unused.values() if c.text and TIME.fits(c.words)), None)
+            return text or self.ascending() or next((c for c in self.unused.values() if c.dates), None)
 
         def rank(c: Column) -> tuple[Any, ...]:
-            """Return the smaller the likelier."""
+            """Return the sort key of a column: (mostly missing, mere clock, out of order, rank of its name)."""
             empty, clock = 2 * (c.codes >= 0).sum() <= len(c.codes), not c.dates and bool(dated) and c.clock
             return empty, clock, not self.in_order(c), TIME.rank(c.words)
 
@@ -686,16 +814,17 @@ class _Proposer:
         if not self.in_order(best):
             if (other := self.ascending()) is not None:
                 return other
-            self.unsure.append(f"the numbers of {best.name!r} go up and down from row to row: are they times? (--time)")
+            self.doubts.append(f"the numbers of {best.name!r} go up and down from row to row: are they times? (--time)")
         if best.dates:
             text = f" times, too; {best.name!r} is proposed (--time)"
-            self.unsure += _said((c.name for c in dated if c is not best), f" hold{text}", f" holds{text}")
+            self.doubts += _said((c.name for c in dated if c is not best), f" hold{text}", f" holds{text}")
         return best
 
     def in_order(self, column: Column) -> bool:
-        """Return whether a column that is called like a time holds times by its name alone, or by the way it goes.
+        """Return whether a column that is called like a time may be one, by its name alone or by its order.
 
-        Numbers go one way through the table, or through the blocks of rows that are equal in some column.
+        An unambiguous name, such as mjd or date, is enough, and so is a column without numbers. Else numbers must go
+        one way through the table, or through the blocks of rows that are equal in some other column.
         """
         plain = TIME.rank(column.words) < TIME.words.index("day" if len(column.words) == 1 else "time")
         if plain or not column.numeric:
@@ -704,12 +833,13 @@ class _Proposer:
         return any(map(column.goes_one_way, (np.zeros(self.rows), *blocks)))
 
     def ascending(self) -> Column | None:
-        """Return the numeric column that ascends best from row to row, except where another series begins; or None.
+        """Return the column of `self.unused` whose numbers ascend most often from row to row; None if none ascends.
 
-        Numbers of rows come last. A few different numbers will do where they ascend in the rows of each id, and no
-        other column does so less strictly, which may be the time, too.
+        It must have at least 10 different numbers, and more than 90 % of the steps must rise. Fewer numbers do if they
+        rise in every step within each id, while no other column merely never falls there. Of equals, one that counts
+        the rows comes last. Ids and entries of lists are passed over. A sentence is added to `self.doubts`.
         """
-        numbers = [c for c in self.free.values() if c.numeric and not (c.listed or looks_like_id(c.name))]
+        numbers = [c for c in self.unused.values() if c.numeric and not (c.listed or looks_like_id(c.name))]
         steps = {c.name: np.diff(c.numbers) for c in numbers}  # pyright: ignore
         likely = [c for c in numbers if c.distinct >= MIN_ASCENDING and (steps[c.name] > 0).mean() > 0.9]
         for id in self.columns.values() if not likely else ():
@@ -723,17 +853,21 @@ class _Proposer:
         best = max(likely, key=lambda c: ((steps[c.name] > 0).mean(), bool((steps[c.name] != 1).any())))
         others = [c.name for c in likely if c is not best]
         too = f"; so {'does' if len(others) == 1 else 'do'} {listed(others)}" if others else ""
-        self.unsure.append(f"{best.name!r} is proposed as the time, as it ascends (--time){too}")
+        self.doubts.append(f"{best.name!r} is proposed as the time, as it ascends (--time){too}")
         return best
 
     def find_format(self, time: Column) -> None:
-        """Propose the only format of dates that are no ISO ones. Raises InputError ("time-text") for several."""
+        """Propose the format in which the dates of `time`, the column of times, are written, if only one is possible.
+
+        Years of two digits are mentioned in `self.doubts`. Raises InputError ("time-text") if several formats are
+        possible, unless the user named the column.
+        """
         texts = time.cells.cast(pa.large_string()).drop_null().unique().to_pylist()
         example = next(text for text in reversed(texts) if re.search(r"\d", text))
         if len(time.formats) == 1:
             [self.given["time_format"]] = time.formats
             if "%y" in time.formats[0]:  # the order of numbers of two digits
-                self.unsure.append(f"the times, such as {example!r}, are read as {time.formats[0]} (--time-format)")
+                self.doubts.append(f"the times, such as {example!r}, are read as {time.formats[0]} (--time-format)")
         elif "time" in self.given:
             raise InputError(
                 f"the times {time.name!r}, such as {example!r}, may be written as {listed(time.formats)}, which differ "
@@ -745,9 +879,11 @@ class _Proposer:
     # ── id ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def find_id(self) -> None:
-        """Propose the column of ids: one that is called so; else each of several files is a series, or a shape tells.
+        """Propose the column of ids, unless the user named one, and set `self.series`.
 
-        The series of each row follow from it.
+        A column called like an id is taken first. Without one, each of several files is a series ("file"); in a single
+        file, the cells may show the id (`id_by_shape`), else the table is one series ("file", too). `self.series` is
+        then the code of each row's series, int [rows].
         """
         several_files = len(self.source.paths) > 1
         if "id" not in self.named:
@@ -756,7 +892,7 @@ class _Proposer:
                 self.given["id"] = "file"
                 if not several_files:
                     text = "no column of ids is seen: the table is read as one series (--id COLUMN otherwise)"
-                    self.unsure.append(text)
+                    self.doubts.append(text)
         id, time = self.column("id"), self.column("time")
         self.series = np.zeros(self.rows, np.int64) if id is None else id.codes
         if id is None and several_files and time is not None and not time.listed:
@@ -765,8 +901,17 @@ class _Proposer:
             self.series = cells.encode(read["file"])[0]
 
     def id_by_name(self) -> Column | None:
-        """Return the column that is called like an id and tells most series apart, or that of their parts; or None."""
-        free, n = self.free.values(), self.rows
+        """Return the column of `self.unused` that is called like an id and tells series apart best; None without one.
+
+        Of several, those with the best name whose rows come in blocks go first; else those that best tell rows of one
+        time apart; of these the one with the most different cells is taken, then the best name. Passed over are units
+        of measurement, date types, and ids that differ in every row of different times. If the rows of one id and time
+        belong to parts of an object, the column that names these parts is returned instead, with a sentence in
+        `self.doubts`.
+
+        Further ids among the best, with more or fewer different cells, become `self.other_ids`.
+        """
+        free, n = self.unused.values(), self.rows
         lists = any(c.listed for c in free)
         named = [c for c in free if looks_like_id(c.name) and c.distinct > 0 and (c.formats or not c.dates)]
         named = [c for c in named if (c.distinct > 1 or ID.fits(c.words)) and not self.is_unit(c)]
@@ -784,20 +929,26 @@ class _Proposer:
         unlike = {c.name: _count(c.codes, self.times) for c in named}
         apart = [c for c in named if unlike[c.name] > 0.98 * max(unlike.values())]
         best = max(blocks or apart, key=lambda c: (c.distinct, -ID.rank(c.words)))
-        self.groups = [c for c in (named if blocks else apart) if c.distinct != best.distinct]
+        self.other_ids = [c for c in (named if blocks else apart) if c.distinct != best.distinct]
         values = [c for c in free if c.numeric and c.distinct > 1 and not (c.is_error or looks_like_id(c.name))]
         single = best.distinct == 1 and any(VALUE.fits(c.words) for c in values)  # one value in each row, whatever else
-        part = self.tells_apart(best.codes) if len(values) > 1 and not single else None
+        part = self.names_of_parts(best.codes) if len(values) > 1 and not single else None
         if part is None:
             return best
-        self.groups.insert(0, best)
+        self.other_ids.insert(0, best)
         text = f"{part.name!r} is proposed as the id, as it tells rows of one {best.name} and time apart (--id)"
-        self.unsure.append(text)
+        self.doubts.append(text)
         return part
 
     def id_by_shape(self) -> Column | None:
-        """Return a column whose rows come in blocks, or else one that tells rows of one time apart; or None."""
-        blocks = [c for c in self.free.values() if (c.text or c.whole) and c.distinct > 1 and not c.listed]
+        """Return a column of `self.unused` whose cells, not its name, show that it says the series; None without one.
+
+        It is a text or whole number without missing cells, whose equal cells come in blocks of three rows or more on
+        average, and no state of one object (`is_state`), label, date or passband. Of several, texts go first, then the
+        one with the most different cells. Without such, it is a column that tells the rows of one time apart
+        (`names_of_parts`). A sentence is added to `self.doubts`.
+        """
+        blocks = [c for c in self.unused.values() if (c.text or c.whole) and c.distinct > 1 and not c.listed]
         blocks = [c for c in blocks if not ({*c.words} & {*PASSBANDS} or c.dates or c.clock or LABEL.fits(c.words))]
         blocks = [c for c in blocks if (c.codes >= 0).all() and c.in_blocks and self.rows / c.runs >= MIN_RUN]
         blocks = [c for c in blocks if not self.is_state(c)]
@@ -805,79 +956,89 @@ class _Proposer:
             best = max(blocks, key=lambda c: (c.text, c.distinct, bool({*c.words} & PLACES)))
             why = "its rows come in blocks"
         else:
-            best, why = self.tells_apart(np.zeros_like(self.times)), "it tells rows of one time apart"
+            best, why = self.names_of_parts(np.zeros_like(self.times)), "it tells rows of one time apart"
         if best is not None:
-            self.unsure.append(f"{best.name!r} is proposed as the id, as {why} (--id)")
+            self.doubts.append(f"{best.name!r} is proposed as the id, as {why} (--id)")
         return best
 
     def is_state(self, column: Column) -> bool:
-        """Return whether a column whose rows come in blocks is a state, such as a quality code or a year.
+        """Return whether a column's blocks of equal cells are states of one object, such as quality codes or years.
 
-        The times of the whole table go one way, and go on where it changes. Those of a new object begin anew. Of many
-        texts, of which none comes back, each may be an object that was measured after the one before.
+        They are if the times of the whole table go one way (99 % of the steps), and go on where a block ends; at
+        another object they would begin anew. More than four texts, none of which comes back, are taken as objects that
+        were measured one after the other. False if the column does not come in blocks, or if the times are unknown.
         """
         objects = column.text and column.distinct > MOST_STATES and not TIME.fits(column.words)
-        if self.when is None or objects or not column.in_blocks:
+        if self.time_values is None or objects or not column.in_blocks:
             return False
-        steps, border = np.sign(np.diff(self.when)), np.diff(column.codes) != 0
+        steps, border = np.sign(np.diff(self.time_values)), np.diff(column.codes) != 0
         onwards = steps * np.sign(np.nansum(steps))
         return bool((onwards >= 0).mean() > 0.99 and (onwards[border] > 0).mean() > 0.5)
 
     def is_unit(self, column: Column) -> bool:
-        """Return whether a column of texts that is called so holds units of measurement: one, or those of channels."""
+        """Return whether a column is called like units, and holds texts: a single unit, or one for each channel."""
         if not ({*column.words} & UNITS and column.text):
             return False
-        channels = (c for c in self.free.values() if CHANNEL.fits(c.words) and c.distinct < self.rows)
+        channels = (c for c in self.unused.values() if CHANNEL.fits(c.words) and c.distinct < self.rows)
         return column.distinct == 1 or any(_count(c.codes, column.codes) == c.distinct for c in channels)
 
-    def tells_apart(self, whole: np.ndarray) -> Column | None:
-        """Return a text that names parts of objects, such as the inverters of a plant; None without one.
+    def names_of_parts(self, objects: np.ndarray) -> Column | None:
+        """Return the column of `self.unused` that names parts of objects, such as inverters of a plant; or None.
 
-        Each of its names belongs to one object of `whole`, codes [rows], and tells its rows of one time, or else of one
-        time and channel, apart where the objects do not. Places may be numbers.
+        Each name belongs to one object of `objects`, codes [rows], all 0 for a single one. The names tell nearly all
+        rows of one time, or else of one time and channel, apart where the objects do not. It is a text, or a column
+        that is called like a place, which may be numbers; of several, the one with the most names.
         """
-        names = [c for c in self.free.values() if not (c.dates or c.clock or CHANNEL.fits(c.words) or self.is_unit(c))]
+        names = [
+            c for c in self.unused.values() if not (c.dates or c.clock or CHANNEL.fits(c.words) or self.is_unit(c))
+        ]
         places = [c for c in names if {*c.words} & PLACES and c.repeats and (c.text or c.whole)]
         names = [c for c in names if c in places or (c.text and c.distinct <= self.rows / MIN_RUN)]
-        names = [c for c in names if _count(whole) < c.distinct]
-        names = [c for c in names if _count(whole, c.codes) == c.distinct]
-        channels = (c for c in self.free.values() if c.text and CHANNEL.fits(c.words) and not looks_like_id(c.name))
+        names = [c for c in names if _count(objects) < c.distinct]
+        names = [c for c in names if _count(objects, c.codes) == c.distinct]
+        channels = (c for c in self.unused.values() if c.text and CHANNEL.fits(c.words) and not looks_like_id(c.name))
         for keys in ([self.times], *([self.times, c.codes] for c in channels)):
             apart = [c for c in names if _count(c.codes, *keys) > 0.98 * self.rows]
-            if apart and _count(whole, *keys) < 0.9 * self.rows:
+            if apart and _count(objects, *keys) < 0.9 * self.rows:
                 return max(apart, key=lambda c: c.distinct)
         return None
 
     # ── label, groups, facts ────────────────────────────────────────────────────────────────────────────────────────
 
     def find_facts(self) -> tuple[str | None, str | None]:
-        """Propose what is the same throughout each series as facts; return the label and the group, None without one.
+        """Propose as static what is the same throughout each series; return the names of the label and of groups.
 
-        Outcomes that change within series are neither facts nor values.
+        The label is the column that looks like one; the groups are a column whose cells repeat across series, such as
+        patients. Either is None without one. Sets `self.varying`, `self.varying_numbers` and `self.outcomes`; doubts
+        are added to `self.doubts`. With a single series, or one in each row, the columns with different cells count as
+        varying.
         """
         count = int(self.series.max(initial=-1)) + 1
         one = count in (0, 1, self.rows)  # which does not show what is the same throughout each
-        self.varying = {name: c for name, c in self.free.items() if (c.distinct > 1 if one else c.varies(self.series))}
-        fixed = [c for name, c in self.free.items() if name not in self.varying and c.distinct > 0]
-        candidates = [*self.groups, *(c for c in fixed if looks_like_id(c.name))]
+        self.varying = {
+            name: c for name, c in self.unused.items() if (c.distinct > 1 if one else c.varies(self.series))
+        }
+        fixed = [c for name, c in self.unused.items() if name not in self.varying and c.distinct > 0]
+        candidates = [*self.other_ids, *(c for c in fixed if looks_like_id(c.name))]
         group = next((c.name for c in candidates if c in fixed and 1 < c.distinct < count), None)
         if group is not None:
             text = f"{group!r} repeats across series: a random split would put the same {group} on both sides;"
-            self.unsure.append(f"{text} --split-by {group}?")
+            self.doubts.append(f"{text} --split-by {group}?")
         numeric = {name: c for name, c in self.varying.items() if c.numeric}
         outcomes = [name for name, c in numeric.items() if self.is_outcome(c)]
         self.outcomes = outcomes if len(outcomes) < len(numeric) else []
-        self.numeric = {name: c for name, c in numeric.items() if name not in self.outcomes}
-        facts = [c for c in fixed if c not in self.groups]
-        label, static = _of_series(facts, count, None, self.unsure, self.outcomes)
+        self.varying_numbers = {name: c for name, c in numeric.items() if name not in self.outcomes}
+        facts = [c for c in fixed if c not in self.other_ids]
+        label, static = _of_series(facts, count, None, self.doubts, self.outcomes)
         if "static" not in self.named and static:
             self.given["static"] = static
         return label, group
 
     def is_outcome(self, column: Column) -> bool:
-        """Return whether numbers that change within series look like outcomes, or like a label of each time.
+        """Return whether a column of numbers that change within series looks like an outcome or a label of times.
 
-        The name decides. Where it has another sense, numbers that are many in each series are measured.
+        Its name decides. A name with another sense, such as discharge, is none if its numbers are many in each series.
+        At most two whole numbers, such as 0 and 1, are an outcome if the name says so of times, such as is_anomaly.
         """
         several = _count(self.series, column.codes) > 2 * _count(self.series) and not column.names_classes
         if looks_like_outcome(column.name):
@@ -887,16 +1048,18 @@ class _Proposer:
     # ── channel and values ──────────────────────────────────────────────────────────────────────────────────────────
 
     def find_channel(self) -> None:
-        """Propose the column of channels, and that of further positions of the rows of one time.
+        """Propose the column of channels, and one of further positions of the rows; set `self.maybe_values`.
 
-        What may be a value then is in `others`; standard errors, limits, flags and coordinates are not.
+        `self.maybe_values` lacks channel, ids, standard errors, limits, flags, and what says the time again or counts
+        blocks of rows; coordinates are still among them. Sets `self.value_of`, `self.errors`, `self.limits`,
+        `self.flags` and `self.coordinates`, too, and adds doubts to `self.doubts`.
         """
-        self.pairs = _errors_by_name(self.free.values())
-        self.errors = [name for name, c in self.free.items() if c.is_error or name in self.pairs]
-        limits = [c for c in self.free.values() if any(w in LIMITS or w.endswith("lim") for w in c.words)]
+        self.value_of = _errors_by_name(self.unused.values())
+        self.errors = [name for name, c in self.unused.items() if c.is_error or name in self.value_of]
+        limits = [c for c in self.unused.values() if any(w in LIMITS or w.endswith("lim") for w in c.words)]
         self.limits = [c.name for c in limits if c.numeric]
-        self.flags = [name for name, c in self.numeric.items() if set(c.words) & FLAGS]
-        self.coordinates = [name for name in self.numeric if name.rpartition(".")[2].lower() in COORDINATES]
+        self.flags = [name for name, c in self.varying_numbers.items() if set(c.words) & FLAGS]
+        self.coordinates = [name for name in self.varying_numbers if name.rpartition(".")[2].lower() in COORDINATES]
         if not {*map(str.lower, self.coordinates)} >= SKY:
             self.coordinates = [name for name in self.coordinates if name.lower() not in SKY]
         if not {"channel", "wide"} & self.named:
@@ -904,26 +1067,30 @@ class _Proposer:
         time, channel = self.column("time"), self.column("channel")
         if channel and time and "untimed" not in self.named and (untimed := int((time.codes < 0).sum())):
             text = f"{untimed:,} of {self.rows:,} rows seen have no time: --untimed static reads them as facts"
-            self.unsure.append(text)
+            self.doubts.append(text)
         roles = {*self.errors, *self.limits, *self.flags, channel and channel.name}
-        self.others = [c for name, c in self.numeric.items() if name not in roles and not looks_like_id(name)]
+        self.maybe_values = [
+            c for name, c in self.varying_numbers.items() if name not in roles and not looks_like_id(name)
+        ]
         if "positions" not in self.named:
             self.find_scale(channel)
         if time is not None:
-            self.others = [c for c in self.others if not self.says_time(c)] or self.others
-        counted = [c for c in self.others if c.distinct > MOST_STATES and c.counts and self.is_state(c)]
-        if len(counted) < len(self.others):
-            self.others = [c for c in self.others if c not in counted]
+            self.maybe_values = [c for c in self.maybe_values if not self.says_time(c)] or self.maybe_values
+        counted = [c for c in self.maybe_values if c.distinct > MOST_STATES and c.counts and self.is_state(c)]
+        if len(counted) < len(self.maybe_values):
+            self.maybe_values = [c for c in self.maybe_values if c not in counted]
             names = [c.name for c in counted]
             text = f": numbers that count blocks of rows, and not read; --id {''.join(names[:1])}, if each is a series"
-            self.unsure += _said(names, text)
+            self.doubts += _said(names, text)
 
     def likely_channel(self) -> Column | None:
-        """Return the column of channels, or None.
+        """Return the column that most likely says what was measured in each row; None without one.
 
-        It has a known name and few values. Or else it is a guess: a text, or whole numbers that look like names of
-        classes, that tells rows of the same series and time apart; or a text by which the numbers of another column
-        differ much, if no other could be the value.
+        It is a text or whole number of at most 2,000 different ones that changes within series and is no state
+        (`is_state`). One that is called like a channel is taken first; of several, that which leaves the fewest rows of
+        equal series and time, then the best name. Without one, it is a column of few classes that tells such rows
+        apart; or, with a single column of numbers that could be the value, a text that explains more than half of the
+        variance of its ranks. A sentence on these two guesses is added to `self.doubts`.
         """
         free = [c for name, c in self.varying.items() if name not in (*self.errors, *self.limits, *self.outcomes)]
         usual = [c for c in free if 1 < c.distinct <= MAX_CHANNELS and c.repeats and not (c.dates or c.clock)]
@@ -932,17 +1099,19 @@ class _Proposer:
         named = [c for c in usual if CHANNEL.fits(c.words) and not looks_like_id(c.name)]
         named = [c for c in named if not (c.numeric and VALUE.fits(c.words))]
         if named:
-            return min(named, key=lambda c: (self.repeats(c.codes), CHANNEL.rank(c.words) + len(c.words) / 100))
-        bare, keys = self.repeats(), _joint(self.series, self.times)
+            return min(named, key=lambda c: (self.repeated_rows(c.codes), CHANNEL.rank(c.words) + len(c.words) / 100))
+        bare, keys = self.repeated_rows(), _joint(self.series, self.times)
         classes = [c for c in usual if c.names_classes and (c.codes >= 0).mean() > MOST]
-        telling = [c for c in classes if self.repeats(c.codes) < bare / 20 and not c.is_scale(keys)]
+        telling = [c for c in classes if self.repeated_rows(c.codes) < bare / 20 and not c.is_scale(keys)]
         if bare > self.rows / 20 and telling:
-            best = min(telling, key=lambda c: (self.repeats(c.codes), c.distinct))
+            best = min(telling, key=lambda c: (self.repeated_rows(c.codes), c.distinct))
             text = f"{best.name!r} is proposed as the channel, as it tells rows of one time apart (--channel)"
             several = f"; if it numbers series of one object, {self.id_with(best)} joins the two"
-            self.unsure.append(text + (several if best.whole else ""))
+            self.doubts.append(text + (several if best.whole else ""))
             return best
-        numbers = [c for name, c in self.numeric.items() if c in free and name not in (*self.flags, *self.coordinates)]
+        numbers = [
+            c for name, c in self.varying_numbers.items() if c in free and name not in (*self.flags, *self.coordinates)
+        ]
         numbers = [c for c in numbers if not (looks_like_id(c.name) or c.goes_one_way(self.series))]
         numbers = [c for c in numbers if VALUE.fits(c.words)] or numbers
         texts = [c for c in classes if c.text and cells.matches(c.cells, r"\pL").any()] if len(numbers) == 1 else []
@@ -951,54 +1120,60 @@ class _Proposer:
         if best is None or share <= TELLING_SHARE:
             return None
         text = f"{best.name!r} is proposed as the channel, as {numbers[0].name!r} differs by it (--channel)"
-        self.unsure.append(f"{text}; a state, such as on and off, is none")
+        self.doubts.append(f"{text}; a state, such as on and off, is none")
         return best
 
-    def repeats(self, *keys: np.ndarray) -> int:
-        """Return how many rows have the same series, time and `keys`, codes [rows] each, as another."""
+    def repeated_rows(self, *keys: np.ndarray) -> int:
+        """Return how many rows have the series, the time and all `keys`, codes [rows] each, of an earlier row."""
         return self.rows - _count(self.series, self.times, *keys)
 
     def find_scale(self, channel: Column | None) -> None:
-        """Propose the first column that says where each row lies among those of its series, time and channel.
+        """Propose a column that places rows of one time and channel, such as a depth, as a further position.
 
-        That is a depth, a height, a wavelength or the like, where there are many such rows.
+        It is the first of `self.maybe_values` whose numbers go one way among such rows and tell them apart, if more
+        than a twentieth of all rows repeat series, time and `channel` (None without one); it is taken off
+        `self.maybe_values`. A sentence on it, or on rows that nothing tells apart, is added to `self.doubts`.
         """
         keys = [] if channel is None else [channel.codes]
-        bare, rows = self.repeats(*keys), _joint(self.series, self.times, *keys)
-        scales = (c for c in self.others if c.is_scale(rows) and self.repeats(*keys, c.codes) < bare / 20)
+        bare, rows = self.repeated_rows(*keys), _joint(self.series, self.times, *keys)
+        scales = (c for c in self.maybe_values if c.is_scale(rows) and self.repeated_rows(*keys, c.codes) < bare / 20)
         scale = next(scales, None) if bare > self.rows / 20 else None
         if scale is not None:
             self.given["positions"] = (scale.name,)
-            self.others.remove(scale)
+            self.maybe_values.remove(scale)
             text = f"{scale.name!r} is proposed as a position of each observation, as it goes one way through the rows"
-            self.unsure.append(f"{text} of one time (--positions)")
+            self.doubts.append(f"{text} of one time (--positions)")
         elif channel is None and bare:
             text = f"{bare:,} of {self.rows:,} rows seen repeat the series and time of another"
-            apart = self.telling_apart(bare)
+            apart = self.classes_telling_apart(bare)
             if apart:
                 names = listed([c.name for c in apart])
                 text += f", but for {names}: if these say which object it is, {self.id_with(*apart)}"
-            self.unsure.append(text)
+            self.doubts.append(text)
 
     def id_with(self, *columns: Column) -> str:
-        """Return the value of --id, ready to type, that joins the column of ids, if there is one, and these to one."""
+        """Return the option, such as "--id subject+trial", that joins the column of ids, if any, and these to one.
+
+        The names are quoted for a shell.
+        """
         named = [c.name for c in (self.column("id"), *columns) if c is not None]
         return f"--id {shlex.quote('+'.join(named))}"
 
-    def telling_apart(self, bare: int) -> Sequence[Column]:
-        """Return the fewest columns of classes, at most three, by which nearly all rows of one series and time differ.
+    def classes_telling_apart(self, bare: int) -> Sequence[Column]:
+        """Return the fewest columns, at most three, that together tell rows of one series and time apart; or ().
 
-        There may be none. `bare` of these rows are alike without them.
+        They are among the first eight of `self.maybe_values` that look like classes. Of the `bare` rows that repeat the
+        series and time of another, fewer than a twentieth may remain alike.
         """
-        classes = [c for c in self.others if c.names_classes][:MAX_CLASSES]
+        classes = [c for c in self.maybe_values if c.names_classes][:MAX_CLASSES]
         sets = itertools.chain.from_iterable(itertools.combinations(classes, count) for count in (1, 2, 3))
-        return next((some for some in sets if self.repeats(*(c.codes for c in some)) < bare / 20), ())
+        return next((some for some in sets if self.repeated_rows(*(c.codes for c in some)) < bare / 20), ())
 
     def says_time(self, column: Column) -> bool:
-        """Return whether a column says again what the times do, as the end of each time says its begin.
+        """Return whether a column says the time of each row again, as the end of an interval does next to its begin.
 
-        It tells rows of a series apart in the same way, or fewer of them if it is called like a time, as days do next
-        to minutes; and its numbers go one way.
+        Its numbers go one way within series and differ only where the times do. Unless it is called like a time, they
+        are also consecutive whole ones, and differ wherever the times do.
         """
         named, codes = TIME.fits(column.words), column.codes
         counts = column.counts or (column.whole and (np.diff(column.numbers) == 1).mean() > MOST)  # pyright: ignore
@@ -1008,20 +1183,27 @@ class _Proposer:
         return both == _count(self.series, self.times) and (named or both == _count(self.series, codes))
 
     def find_values(self) -> None:
-        """Propose the columns of values, and whether each is a channel. Say what else varies, and is not read."""
+        """Propose the columns of values, and whether the table is wide, with a channel in each; set `self.values`.
+
+        The likeliest column (`likely_values`) is proposed alone, unless the user called the table wide. Otherwise all
+        of `self.maybe_values` are, as channels of a wide table; but only those that lack the fewest cells, if there is
+        a column of channels, or if the user said whether the table is wide. Sentences on columns that change within
+        series and are not read are added to `self.doubts`. Raises InputError ("no-values") if no column could hold
+        values.
+        """
         channel = self.column("channel")
         if "values" not in self.named:
             best = self.likely_values(channel)
-            if best and (channel or len(best) == len(self.others) or not self.schema.wide):
+            if best and (channel or len(best) == len(self.maybe_values) or not self.schema.wide):
                 read = best[:1]
-            elif len(self.others) > 1 and not channel and "wide" not in self.named:
-                read, self.given["wide"] = self.others, True
+            elif len(self.maybe_values) > 1 and not channel and "wide" not in self.named:
+                read, self.given["wide"] = self.maybe_values, True
             else:
-                read = self.full(self.others)
+                read = self.with_fewest_gaps(self.maybe_values)
             self.given["values"] = tuple(c.name for c in read)
         values = self.given.get("values", self.schema.values)
         self.values = values
-        unread = {*(c.name for c in self.others), *self.varying.keys() - self.numeric.keys()}
+        unread = {*(c.name for c in self.maybe_values), *self.varying.keys() - self.varying_numbers.keys()}
         unread -= {*self.flags, *self.outcomes}
         self.say_unread([c for name, c in self.varying.items() if name in unread], channel)
         at_times = [name for name in values if TIME_NAME.fullmatch(name)]
@@ -1030,52 +1212,59 @@ class _Proposer:
             at_times = names if not stem or TIME.fits(pieces(stem)) or hours else at_times
         if len(at_times) > max(MIN_TIME_NAMES - 1, len(values) / 2):
             text = f"the names of the columns {listed(values)} look like times, and each is read as a channel; for one"
-            self.unsure.append(f"{text} series of all, make a row of each first (pandas.melt)")
-        self.unsure += [f"not all is read: {text}" for text in self.source.said_unreadable]
+            self.doubts.append(f"{text} series of all, make a row of each first (pandas.melt)")
+        self.doubts += [f"not all is read: {text}" for text in self.source.said_unreadable]
         if self.given.get("wide"):
             text = ", which are read of tables with a row for each value"
-            self.unsure += _said(self.errors, f" look like standard errors{text}", f" looks like standard errors{text}")
+            self.doubts += _said(self.errors, f" look like standard errors{text}", f" looks like standard errors{text}")
 
     def likely_values(self, channel: Column | None) -> list[Column]:
-        """Return the columns that are called like values, the likeliest first, or else show that they were measured.
+        """Return those of `self.maybe_values` that stand out as values, the likeliest first; [] if none does.
 
-        That is a column with an error next to others without, and one that differs by the channel. Coordinates are no
-        longer in `others`, if there are others. Raises InputError ("no-values") if there are none at all.
+        They are called like values; or else they alone have columns of standard errors; or else they differ by
+        `channel`, which may be None, more than within it. Coordinates are taken off `self.maybe_values`, unless it has
+        nothing else and the table has no nested columns, which might hold the values. Raises InputError ("no-values")
+        if `self.maybe_values` is empty then.
         """
-        named = sorted((c for c in self.others if VALUE.fits(c.words)), key=lambda c: VALUE.rank(c.words))
+        named = sorted((c for c in self.maybe_values if VALUE.fits(c.words)), key=lambda c: VALUE.rank(c.words))
         nested = any(error.code == "nested" for error in self.source.unreadable.values())  # where the values are
-        others = [c for c in self.others if c.name not in self.coordinates]
-        self.others = others if others or nested else self.others
-        if not self.others:
-            text = f"no column looks like values; name it by --values. There are {self.seen(self.free)}"
+        others = [c for c in self.maybe_values if c.name not in self.coordinates]
+        self.maybe_values = others if others or nested else self.maybe_values
+        if not self.maybe_values:
+            text = f"no column looks like values; name it by --values. There are {self.described(self.unused)}"
             raise InputError(text, code="no-values")
         if named:
             return named
-        others = {c.name: c for c in self.others}
-        errors = {self.pairs[name]: self.free[name].distinct == 1 for name in self.errors if name in self.pairs}
+        others = {c.name: c for c in self.maybe_values}
+        errors = {self.value_of[name]: self.unused[name].distinct == 1 for name in self.errors if name in self.value_of}
         paired = [others[name] for name in sorted(errors, key=errors.__getitem__) if name in others]
         if paired and len(paired) < len(others):
             return paired
         if channel is None:
             return []
         # What is the same throughout a channel of a series says something of the channel, and is not measured.
-        measured = [c for c in self.others if c.varies(_joint(self.series, channel.codes))]
+        measured = [c for c in self.maybe_values if c.varies(_joint(self.series, channel.codes))]
         return [c for c in measured if _share_explained(c, channel) > TELLING_SHARE]
 
-    def full(self, values: Sequence[Column]) -> list[Column]:
-        """Return the columns of values that lack the fewest cells, as a row needs all of its values."""
+    def with_fewest_gaps(self, values: Sequence[Column]) -> list[Column]:
+        """Return those of some columns of numbers that lack the fewest cells, as a row must have all of its values.
+
+        A sentence on the others is added to `self.doubts`.
+        """
         gaps = [int(np.isnan(c.numbers).sum()) for c in values]  # pyright: ignore
         kept = [c for c, gap in zip(values, gaps) if gap == min(gaps)]
         text = " are missing, and these are not read: next to a channel, a row needs all of its values (--values)"
         if lacking := [c.name for c in values if c not in kept]:
-            self.unsure.append(f"cells of {listed(lacking)}{text}")
+            self.doubts.append(f"cells of {listed(lacking)}{text}")
         return kept
 
     def say_unread(self, columns: Sequence[Column], channel: Column | None) -> None:
-        """Say which columns change within series and are not read, and which values may be codes.
+        """Say in `self.doubts` which columns change within series and are not read, and which values may be codes.
 
-        The columns are those that have no other role. What says the same as the channel, as its unit does, is passed
-        over.
+        Args:
+            columns: those that have no role but perhaps that of values. Dates, and what is the same throughout a
+                channel, as its unit is, are passed over.
+            channel: the column of channels; None without one.
         """
         columns = [c for c in columns if not (c.dates or c.clock or c is channel)]
         if channel is not None:
@@ -1084,35 +1273,43 @@ class _Proposer:
         unread = [c for c in columns if c.name not in self.values]
         rest = [c for c in unread if c not in codes]
         numbers = [c.name for c in rest if c.numeric and not looks_like_id(c.name)]
-        self.unsure += _said(numbers, " could be values, too (--values)")
-        self.unsure += _said((c.name for c in rest if c.text), ": texts that change within series, not read")
-        one_of_two = len(self.values) <= 2 or self.repeats() > self.rows / 20  # else each column is a channel
+        self.doubts += _said(numbers, " could be values, too (--values)")
+        self.doubts += _said((c.name for c in rest if c.text), ": texts that change within series, not read")
+        one_of_two = len(self.values) <= 2 or self.repeated_rows() > self.rows / 20  # else each column is a channel
         as_values = [c.name for c in codes if c not in unread and channel is None and one_of_two]
         for names, how in ((as_values, "read as values"), ([c.name for c in codes if c in unread], "not read")):
             text = f": few words or whole numbers that change within series, {how}; --channel {''.join(names[:1])}, if"
-            self.unsure += _said(names, f"{text} they say what was measured, or --id, if of what")
+            self.doubts += _said(names, f"{text} they say what was measured, or --id, if of what")
 
     # ── errors, positions, flags, limits ────────────────────────────────────────────────────────────────────────────
 
     def find_errors(self) -> None:
-        """Propose the standard errors of a single value, unless they would drop rows. Say what may be a position."""
+        """Propose the column of standard errors of a single column of values, unless rows with a value lack an error.
+
+        It is called like the value with a mark (`self.value_of`), or by a mark alone, such as err. Nothing is proposed
+        for several columns of values, or if the user named errors. Sentences are added to `self.doubts`: on errors that
+        would drop rows, and on coordinates that may be positions.
+        """
         values, given = self.values, self.given.get("positions", ())
         positions = dict.fromkeys((*given, *self.coordinates))
         if {*positions} - {*values, *given} and "positions" not in self.named:
             text = f" could be positions of each observation: --positions {' '.join(positions)}"
-            self.unsure += _said(self.coordinates, text)
+            self.doubts += _said(self.coordinates, text)
         if "errors" in self.named or len(values) > 1 or self.given.get("wide") or self.schema.wide:
             return
-        of_value = [name for name in self.errors if self.pairs.get(name, values[0]) == values[0]]
-        for name in [name for name in of_value if name in self.pairs or not _stem(self.free[name].words)][:1]:
+        of_value = [name for name in self.errors if self.value_of.get(name, values[0]) == values[0]]
+        for name in [name for name in of_value if name in self.value_of or not _bare_name(self.unused[name].words)][:1]:
             if lost := self.rows_without_error(self.columns[values[0]], self.columns[name]):
                 text = f"{name!r} is missing in {lost:,} of {self.rows:,} rows: --errors {name} would leave them out"
-                self.unsure.append(text)
+                self.doubts.append(text)
             else:
                 self.given["errors"] = (name,)
 
     def rows_without_error(self, value: Column, error: Column) -> int:
-        """Return how many rows have a value, which is no limit, and no error, in series that have errors."""
+        """Return how many rows have a value, no limit, but no error, in series that have errors in other rows.
+
+        0 if `value` or `error` holds no numbers.
+        """
         if value.numbers is None or error.numbers is None:
             return 0
         known = np.isfinite(value.numbers)
@@ -1122,19 +1319,24 @@ class _Proposer:
         return int((known & ~there & np.isin(self.series, self.series[there])).sum())
 
     def find_limits(self) -> None:
-        """Propose the limits of a value that is missing where they are not. Say what flags and marks there are."""
-        free, n, values = self.free, self.rows, self.values
+        """Propose the column of limits of a single column of values, if it is filled in some rows that lack a value.
+
+        It becomes "lower_limits" for magnitudes, which grow as a source gets fainter, else "upper_limits", and is no
+        static column any more. Nothing is proposed if the user named limits. Sentences on limits, and on flags and
+        marks such as "<" that are not read, are added to `self.doubts`.
+        """
+        free, n, values = self.unused, self.rows, self.values
         texts = {c.name: {*c.cells.unique().to_pylist()} - {None, "", "="} for c in free.values() if c.text}
         marks = (name for name, seen in texts.items() if seen and seen <= MARKS)
         text = " says which values are limits, and is not read: write its mark before the value, <0.01"
-        self.unsure += _said(marks, text)
+        self.doubts += _said(marks, text)
         for name in self.flags:
-            marked = int((np.nan_to_num(self.numeric[name].numbers) != 0).sum())  # pyright: ignore
+            marked = int((np.nan_to_num(self.varying_numbers[name].numbers) != 0).sum())  # pyright: ignore
             if name not in values and 0 < marked < n / 2:
                 text = f"{name!r} is not 0 in {marked:,} of {n:,} rows: --flags {name} would leave them out"
-                self.unsure.append(text)
+                self.doubts.append(text)
         few = (name for name in texts if {*free[name].words} & FLAGS and 0 < (free[name].codes >= 0).sum() < n / 2)
-        self.unsure += _said(few, ": filled in few rows, and not read; if they are bad, leave them out first")
+        self.doubts += _said(few, ": filled in few rows, and not read; if they are bad, leave them out first")
         several = len(values) > 1 or self.given.get("wide") or self.schema.wide
         several = several or {"upper_limits", "lower_limits"} & self.named
         value = self.columns.get(values[0])
@@ -1144,7 +1346,7 @@ class _Proposer:
             fills = limit is not None and known is not None and (~np.isnan(limit) & np.isnan(known)).any()
             if several or not fills:
                 text = " is a limit of what could be seen, and is not read"
-                self.unsure += _said([name] if name in self.numeric else [], text)
+                self.doubts += _said([name] if name in self.varying_numbers else [], text)
                 continue
             if "static" in self.given:
                 self.given["static"] = tuple(fact for fact in self.given["static"] if fact != name)
@@ -1153,31 +1355,32 @@ class _Proposer:
             self.given[role], several = (name,), True
             side = "above" if faint else "below"
             text = f"where {values[0]!r} is missing, it is taken to lie {side} {name!r} (else {other} {name})"
-            self.unsure.append(text)
+            self.doubts.append(text)
 
     def say_constant(self) -> None:
-        """Say which columns are not read as they are empty, or the same in all rows."""
+        """Add sentences to `self.doubts` on columns that are not read, as they are empty or the same in all rows."""
         lists = (one if isinstance(one, tuple) else (one,) for one in self.given.values())
         read = {name for names in lists for name in names}
         for known, how in ((0, "empty"), (1, "one value")):
-            alike = (name for name, c in self.free.items() if c.distinct == known and name not in read)
-            self.unsure += _said(alike, f": {how} in all rows seen, and not read")
+            alike = (name for name, c in self.unused.items() if c.distinct == known and name not in read)
+            self.doubts += _said(alike, f": {how} in all rows seen, and not read")
 
 
 def _parts_of_dates(time: Column, columns: Iterable[Column]) -> list[str]:
-    """Return the columns of whole numbers that say year, month, day, hour or weekday of dates, plus a constant.
+    """Return the names of columns of whole numbers, no ids, that only repeat a part of the times, such as the month.
 
-    Next to decimal years these are the year and the month, of any beginning.
+    Of dates the parts are year, month, day, hour and weekday; of decimal years, such as 2024.25, year and month. Each
+    may be shifted by a constant. Other times have no parts.
     """
     whole = [c for c in columns if c.whole and c.distinct > 1 and not looks_like_id(c.name)]
     if time.numbers is not None and not time.whole and (abs(time.known - 2000) < 1000).all():
         exact = [(time.numbers, 9999), (12 * (time.numbers % 1), 12)]
 
-        def said(numbers: np.ndarray) -> bool:
-            """Return whether numbers [n] follow a part of each time, and lack its fraction."""
+        def says_part(numbers: np.ndarray) -> bool:
+            """Return whether whole numbers [n] are the year or the month of each time, up to a constant."""
             return any(np.ptp(numbers) < size and np.ptp(numbers - part) < 1 for part, size in exact)
 
-        return [c.name for c in whole if c.distinct > 2 and said(c.numbers)]  # pyright: ignore
+        return [c.name for c in whole if c.distinct > 2 and says_part(c.numbers)]  # pyright: ignore
     if not whole or time.days is None:
         return []
     known, stamps = ~np.isnan(time.days), dates.as_dates(np.nan_to_num(time.days))
@@ -1185,7 +1388,7 @@ def _parts_of_dates(time: Column, columns: Iterable[Column]) -> list[str]:
     parts = [(pc.call_function(part, [stamps]).to_numpy()[known], size) for part, size in sizes.items()]
 
     def is_part(numbers: np.ndarray) -> bool:
-        """Return whether numbers [n] are a part of each date, plus a constant."""
+        """Return whether whole numbers [n] are the year, month, day, hour or weekday of all dates, up to a constant."""
         apart = ((numbers[known] - part) % size for part, size in parts if np.ptp(numbers) < size)
         return any(known.any() and (one == one[0]).all() for one in apart)
 
@@ -1193,7 +1396,10 @@ def _parts_of_dates(time: Column, columns: Iterable[Column]) -> list[str]:
 
 
 def _share_explained(values: Column, by: Column) -> float:
-    """Return the share of the variance of a column's ranks that lies between the cells of another, 0 to 1."""
+    """Return the share, 0 to 1, of the variance of the ranks of `values` that the different cells of `by` explain.
+
+    It is 0 if fewer than two rows have a number in `values` and a cell in `by`.
+    """
     known = np.isfinite(values.numbers) & (by.codes >= 0)  # pyright: ignore
     if known.sum() < 2:
         return 0.0
@@ -1205,23 +1411,28 @@ def _share_explained(values: Column, by: Column) -> float:
     return float(between / max(ranks.var(), 1e-12))
 
 
-def _stem(words: Iterable[str]) -> str:
-    """Return what names of a value and its error share: "flux" for flux_err, "psf" for magpsf and sigmapsf."""
+def _bare_name(words: Iterable[str]) -> str:
+    """Join the words of a column's name except marks of errors and "mag": "psf" for magpsf and for sigmapsf.
+
+    A mark at either end of a word is cut off: flux_err and fluxerr give "flux", as flux does. The result is "" for a
+    name of marks alone, and "mag" for one that has nothing else.
+    """
     bare = [word for word in (ERROR_MARK.sub("", word) for word in words if word not in ERRORS) if word]
     return "".join([word for word in bare if word != "mag"] or bare)
 
 
 def _errors_by_name(columns: Iterable[Column]) -> dict[str, str]:
-    """Return the columns of standard errors whose names are those of others with a mark of error: {error: value}.
+    """Return the columns of standard errors that are called like a column of values with a mark: {error: value}.
 
-    The mark stands before or behind, such as in flux_unc, sigmaflux and e_mag; so does a "d" or "e" before the name of
-    the column on the left, dm of m, where no number is negative. Of errvel, the rest may also end the only name, mnvel.
+    The mark stands before or behind, such as in flux_unc, sigmaflux and e_mag. A "d" or "e" before the name of the
+    column on the left is a mark, too, dm of m, if no number is negative. If no name equals the rest, a single one that
+    ends with it counts: errvel is the error of mnvel. Columns without numbers are passed over.
     """
     columns = [c for c in columns if c.numeric]
     marked = [c for c in columns if c.is_error or any(map(ERROR_MARK.search, c.words))]
-    values = {_stem(c.words): c.name for c in reversed(columns) if c not in marked}
+    values = {_bare_name(c.words): c.name for c in reversed(columns) if c not in marked}
     pairs = {}
-    for c, stem in ((c, _stem(c.words)) for c in marked):
+    for c, stem in ((c, _bare_name(c.words)) for c in marked):
         likely = [stem] if stem in values else [name for name in values if len(stem) > 1 and name.endswith(stem)]
         if len(likely) == 1:
             pairs[c.name] = values[likely[0]]
@@ -1232,7 +1443,9 @@ def _errors_by_name(columns: Iterable[Column]) -> dict[str, str]:
 
 
 def key_column(table: Source, id: str) -> str:
-    """Return the name of the id column of a table of objects: `id`, or else the only one that looks like an id.
+    """Return the name of the column of ids in a table of objects: `id`, or else the only column that looks like an id.
+
+    `id` may join names of columns by "+".
 
     Raises:
         InputError: the table lacks `id`, and none or several others look like ids ("unknown-column").
@@ -1246,7 +1459,7 @@ def key_column(table: Source, id: str) -> str:
 
 
 def status_of(label: str, columns: Iterable[str]) -> str | None:
-    """Return the first column, other than `label`, whose name says whether durations ended in an event.
+    """Return the first column, other than `label`, whose name says how durations ended, such as status or died.
 
     None if there is none, or if the name of `label` is not that of a duration.
     """
@@ -1261,7 +1474,7 @@ def propose_objects(source: Source, id: str, label: str | None) -> tuple[str | N
         source: the table, of which some rows are read.
         id: the name of the id column in the table of observations. If the table of objects lacks it, the only column
             that looks like an id is taken.
-        label: the label, if the user named it, which is kept.
+        label: the label, if the user named it, which is kept; None to propose one.
 
     Returns:
         The label, or None if no column looks like one; the static columns; and sentences on what is doubtful.
@@ -1283,13 +1496,22 @@ def propose_objects(source: Source, id: str, label: str | None) -> tuple[str | N
 def _of_series(
     columns: list[Column], count: int, label: str | None, unsure: list[str], more_outcomes: Sequence[str] = ()
 ) -> tuple[str | None, tuple[str, ...]]:
-    """Propose the label, or None, and the static columns among columns with one value per series.
+    """Propose the label and the static columns among columns that have one value per series.
+
+    The label is called so, or by an outcome such as died, and has at least two different values, at most half as many
+    as series. A column of durations goes before it, if another, of at most two values, says how they ended
+    (`status_of`). Static are the other columns that vary, but for ids, dates, outcomes, columns that say the label
+    itself, texts and numberings that differ in most series, and what is called like a standard error, split or fold.
 
     Args:
+        columns: the columns, described by a sample.
         count: number of series that were seen.
-        label: the label, if the user named it, which is kept.
+        label: the label, if the user named it, which is kept; None to propose one.
         unsure: list of doubts, to which sentences are added.
-        more_outcomes: further names that suggest an outcome, for the sentence on these.
+        more_outcomes: names of further columns that look like outcomes, to be said with those among `columns`.
+
+    Returns:
+        The name of the label, or None if no column looks like one; and the names of the static columns.
     """
     by_name, few = {c.name: c for c in columns}, max(2, count // 2)
     if label is None:

@@ -30,7 +30,7 @@ class Facts:
     Attributes:
         ids: Arrow array [K], the different ids of the table.
         values: {column: Arrow array [K]}, null for an id none of whose rows has a value.
-        report: doubts on ids that have several values, of which that of the first row counts, and on classes.
+        report: doubts on ids that have several values, of which the first counts, and on texts that may be no classes.
     """
 
     ids: pa.Array
@@ -43,16 +43,18 @@ class Facts:
 
         Args:
             source: a file or data frame.
-            id: its column of ids. Where it has no column "id" or "file", these mean the name of the file of each row.
+            id: its column of ids, or several joined by "+". Where it has no column "id" or "file", these mean the name
+                of the file of each row.
             names: the columns to read.
             na: cells that mean "missing", besides empty ones: texts, or numbers in any spelling.
-            static: whether they are static columns: few ids may have several values, words such as NA always mean
-                "missing" in text files, and numbers become floats. Otherwise no id may, the words do so only next to
-                numbers alone, and whole numbers become integers.
+            static: whether they are static columns. If so, up to one in a hundred ids may have several values, words
+                such as NA always mean "missing" in text files, and texts that are numbers become floats. If not, no id
+                may have several values, such words mean "missing" only where all other cells of a column are numbers,
+                and texts that are whole numbers become integers.
 
         Raises:
-            InputError: the column of ids among `names` ("column-twice"); an absent column; too many ids with several
-                values ("several-values"); an infinite value ("unusable-cell").
+            InputError: the column of ids among `names` ("column-twice"); an absent column ("unknown-column"); too many
+                ids with several values ("several-values"); an infinite value ("unusable-cell").
         """
         table = open_source(source).with_id(id)
         if id in names:
@@ -75,14 +77,17 @@ class Facts:
         return cls(ids, values, report)
 
     def of(self, series: np.ndarray) -> tuple[dict[str, pa.Array], pa.Array]:
-        """Look up series by their ids [S].
+        """Look up series by their ids.
 
         A text file's ids may be read as integers in one table and as text in another; if either is text, both become
         text.
 
+        Args:
+            series: ids of S series.
+
         Returns:
-            {column: Arrow array [S]}, null for a series without a value; and the place [S] of each series in `ids`,
-            null if it is not there.
+            {column: Arrow array [S]}, null for a series without a value; and the index [S] of each series in
+            `self.ids`, an Arrow array, null if it is not there.
         """
         looked_up, ids = pa.array(series), self.ids
         if cells.is_text(looked_up.type) != cells.is_text(ids.type):
@@ -95,14 +100,14 @@ class Facts:
     def add_to(self, dataset: SeriesDataset, table: str) -> SeriesDataset:
         """Return a data set with the columns as further static columns; missing is NaN in numbers, else None.
 
-        Series whose ids are not in the table, which messages call `table`, are a doubt in the data set's report.
+        Series that are not in the table, which messages call `table`, are counted as a doubt in the data set's report.
         """
         values, place = self.of(dataset.ids)
         report, lost = dataset.reading or ReadingReport(), place.is_null().to_numpy(zero_copy_only=False)
         if lost.any():
             reason = f"series are not in {table}; what is static of them is missing"
             report += ReadingReport(doubts={reason: int(lost.sum())}, first={reason: listed(dataset.ids[lost][:1])})
-        static = {name: _static(column) for name, column in values.items()}
+        static = {name: _static_values(column) for name, column in values.items()}
         return replace(dataset, static=dataset.static | static, reading=report)
 
 
@@ -117,14 +122,18 @@ def align_labels(
     """Read one label for each series of a data set from a table, matched by id.
 
     Args:
+        dataset: S series.
         source: a file or data frame with one row per series, or several rows with the same label.
-        id: its column of ids. Where it has no column "id" or "file", these mean the name of the file of each row.
+        id: its column of ids, or several joined by "+". Where it has no column "id" or "file", these mean the name of
+            the file of each row.
         label: its column of labels.
-        unlabelled: a series without a label is an "error", or gets the label None ("none").
+        unlabelled: a series without a label is an "error", or gets the label None ("none"). Series none of which has a
+            label are always an error.
         na: cells that mean "missing", besides empty ones.
 
     Returns:
-        Labels [S] in the order of the series: int64, float64, bool or string; objects where a label is None.
+        Labels [S] in the order of the series: int64, float64, bool or, for texts, objects; also objects where a label
+        is None.
 
     Raises:
         InputError: naming the ids: series without a label, ids with two different ones; no label for any series; an
@@ -151,7 +160,7 @@ def align_labels(
     if others:
         text = f"{len(others):,} labels belong to no series and are not used: {listed(others)}."
         warnings.warn(text, InputWarning, stacklevel=2)
-    aligned = _array(values[label])
+    aligned = _values_or_none(values[label])
     texts = Counter(name for name in aligned.tolist() if isinstance(name, str) and name.lower() in WORDS_FOR_NO_LABEL)
     for name, count in texts.items():
         text = f"{count:,} series have the label {name!r}, which is taken as a class; if it says that there is none, "
@@ -162,10 +171,12 @@ def align_labels(
 def align_column(
     dataset: SeriesDataset, source: Any, id: str, name: str, na: tuple[str, ...] = ()
 ) -> tuple[np.ndarray, bool]:
-    """Read one value for each series of a data set from a column of a table, matched by id, to split the series by it.
+    """Read the values by which series are split, one for each, from a column of a table, matched by id.
 
-    The table, its ids and the words for missing cells are given as to `align_labels`. Dates become days since
-    1970-01-01.
+    Args:
+        dataset: S series.
+        source, id, na: as for `align_labels`: a table, its column of ids, and cells that mean "missing".
+        name: the column of values; dates in it become days since 1970-01-01.
 
     Returns:
         Values [S], None for a series without one; and whether they were dates.
@@ -182,27 +193,38 @@ def align_column(
         as_days = bool(cells.matches(known, dates.ISO).all())
         if not as_days:
             dates.refuse_other_dates(values, name)
-    return _array(pa.array(dates.times(values, name).values, from_pandas=True) if as_days else values), as_days
+    return _values_or_none(pa.array(dates.times(values, name).values, from_pandas=True) if as_days else values), as_days
 
 
-def _static(values: pa.Array) -> np.ndarray:
-    """Return cells as a numpy array; missing numbers are NaN, other missing cells None."""
+def _static_values(values: pa.Array) -> np.ndarray:
+    """Return cells [S] as a numpy array; missing numbers are NaN, other missing cells None.
+
+    Floats, and whole numbers with missing ones, become float64; other cells keep their type, texts as Python objects.
+    """
     numbers = cells.is_numeric(values.type) or pa.types.is_null(values.type)
     if numbers and (values.null_count or pa.types.is_floating(values.type)):
         return values.cast(pa.float64()).to_numpy(zero_copy_only=False).copy()
     return cells.label_values(values)
 
 
-def _array(values: pa.Array) -> np.ndarray:
-    """Return cells as a numpy array; of Python objects if some are missing, which are None."""
+def _values_or_none(values: pa.Array) -> np.ndarray:
+    """Return cells [S] as a numpy array of their type; of Python objects, with None, if some are missing."""
     return np.array(values.to_pylist(), object) if values.null_count else cells.label_values(values)
 
 
 def _plain(column: pa.Array, name: str, na: Sequence[str], parse: bool, static: bool) -> pa.Array:
-    """Return a column as labels, numbers or dates, null where a cell is missing, by `na` and `static` of `Facts.read`.
+    """Return a column as labels, numbers or dates, with null where a cell is missing.
 
-    With `parse`, as in text files, texts that all look like numbers become numbers. Raises InputError for cells that
-    are neither text, numbers, booleans nor dates.
+    Args:
+        column: Arrow array [rows].
+        name: of the column, for messages.
+        na: cells that mean "missing", besides empty ones.
+        parse: whether texts that all look like numbers become numbers, as in text files; words such as NA may stand
+            among them.
+        static: if so, words such as NA are missing among texts as well, and parsed numbers are floats, never integers.
+
+    Raises:
+        InputError: cells that are neither text, numbers, booleans nor dates, or numbers too large to be exact.
     """
     column = cells.trimmed(column)
     if pa.types.is_temporal(column.type):
@@ -223,7 +245,16 @@ def _plain(column: pa.Array, name: str, na: Sequence[str], parse: bool, static: 
 
 
 def _doubts_on_classes(column: pa.Array, name: str, parsed: bool) -> ReadingReport:
-    """Return doubts on a column of texts: few words among numbers, if these are parsed, and words that look alike."""
+    """Return a report with doubts on a column of texts: words among numbers, and words that look alike.
+
+    Words among numbers are a doubt if there are fewer different ones than numbers. Words look alike if they differ in
+    capitals alone. The report is empty for a column of another type.
+
+    Args:
+        column: Arrow array [rows], null where missing.
+        name: of the column.
+        parsed: whether numbers were looked for, as in text files; otherwise words among numbers are no doubt.
+    """
     if not cells.is_text(column.type):
         return ReadingReport()
     texts = column.unique().drop_null()
@@ -242,16 +273,20 @@ def _doubts_on_classes(column: pa.Array, name: str, parsed: bool) -> ReadingRepo
 def _first_of_each(
     codes: np.ndarray, values: pa.Array, name: str, series: np.ndarray, ids: pa.Array, static: bool
 ) -> tuple[pa.Array, ReadingReport]:
-    """Return the first present value of each id [K], null where there is none, and a report of ids with several.
+    """Return the first present value of each id, null where there is none, and a report of ids with several.
+
+    The first result is an Arrow array [K].
 
     Args:
         codes: int [rows], index of each row's cell in `values`; -1 where it is missing.
-        values: the different cells of the column `name`.
-        series: int [rows], index of each row's id in `ids` [K]; -1 where it is missing.
-        static: whether some of the ids may have several values.
+        values: the different cells of the column.
+        name: of the column.
+        series: int [rows], index of each row's id in `ids`; -1 where it is missing.
+        ids: the K different ids.
+        static: whether up to one in a hundred ids may have several values.
 
     Raises:
-        InputError: too many ids have several values ("several-values"); an infinite value ("unusable-cell").
+        InputError: more ids have several values ("several-values"); an infinite value ("unusable-cell").
     """
     rows = np.flatnonzero((codes >= 0) & (series >= 0))
     if pa.types.is_floating(values.type) and (bad := np.isinf(values.to_numpy())[codes[rows]]).any():

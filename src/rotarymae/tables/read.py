@@ -38,7 +38,8 @@ class Part:
     """Some series of a table, whole ones, which are read and answered together.
 
     Attributes:
-        ids: Arrow array [S] of the table's type, in the order in which the series first appear in the table.
+        ids: Arrow array [S] of the table's type, without blanks around texts, in the order in which the series first
+            appear in the table.
         observed: bool [S], which of them have observations that can be used.
         dataset: the data set of these; None if there are none.
         why: the error that says why `dataset` is None; else None.
@@ -51,13 +52,13 @@ class Part:
 
     @property
     def report(self) -> ReadingReport:
-        """The fate of the rows of these series, counted."""
+        """The report on the rows of these series, read or left out; an empty one if there were none."""
         reading = self.dataset.reading if self.dataset is not None else self.why and self.why.reading
         return reading or ReadingReport()
 
 
 def read_table(source: Any, schema: TableSchema, memory: float | None = None, **known: Any) -> SeriesDataset:
-    """Read a whole table of observations.
+    """Read a whole table of observations as a data set; its `reading` says what became of the rows.
 
     Args:
         source: a file, a folder, a pattern, "-" for standard input, a data frame, or an open `Source`.
@@ -81,11 +82,11 @@ class TableReader:
     Attributes:
         source: the table.
         schema: which column is what.
-        values: the columns of values, then those of errors.
+        values: names of the columns of values, then of those of errors.
         channel_names: the channels of a model, or of a whole table that is read in parts; None takes those that occur.
-        value_names: what a model calls the values; None for the names of the columns.
+        value_names: what a model calls the values and errors; None for the names of the columns.
         id_name: what the ids are called in the data set.
-        objects: the table with one row per series, where it has static columns; else None.
+        objects: the table with one row per series, if static columns are read from it; else None.
         factors: {column: factor} by which its numbers are multiplied, as it is in another unit than a model's.
     """
 
@@ -113,7 +114,9 @@ class TableReader:
         Args:
             source: a file, a folder, a pattern, "-" for standard input, a data frame, or what `open_source` made of it.
             schema: which columns to read, and how. Without values, all columns that have no other role are values.
-            channel_names, value_names: those of a model, if there is one. A column "lc.flux" is its "flux".
+            channel_names: the channels of a model; None without one, or if it has none. An observation of another
+                channel is left out, or refused in a strict reading.
+            value_names: what a model calls its values; None without one. A column "lc.flux" may be its "flux".
             others: columns that have another role, such as a label, and are no channels.
             id_name: what the ids are called in the data set; None takes the name of their column.
 
@@ -187,12 +190,12 @@ class TableReader:
 
     @property
     def id(self) -> str:
-        """The column of ids; "file" where each file is a series."""
+        """The name of the column of ids; "file" where each file is a series."""
         return self.schema.id
 
     @cached_property
     def columns(self) -> list[str]:
-        """The names of the columns that have a cell for each observation, without the static ones."""
+        """The names of the columns that have a cell for each observation, each once; static ones are not among them."""
         schema = self.schema
         names = [schema.id, schema.time, schema.clock, schema.channel, *schema.positions, *self.values]
         names += [*schema.upper_limits, *schema.lower_limits, *schema.flags]
@@ -200,9 +203,10 @@ class TableReader:
 
     @cached_property
     def _static(self) -> list[tuple[str, Facts]]:
-        """The static columns of the table of observations and those of the objects' table, each with the table's name.
+        """Pairs of a table's name and its static columns (`Facts`): for this table and that of objects, if named.
 
-        They are read once for the whole table, so that they are alike in all parts of it.
+        They are read once for the whole table, so that they are alike in all parts of it. Reading them may raise an
+        InputError, as `Facts.read` does.
         """
         schema, facts = self.schema, []
         for table in (self.source, self.objects):
@@ -219,7 +223,8 @@ class TableReader:
 
         Args:
             memory: bytes; a table that takes more gets memory-mapped columns. None means half of what is free.
-            every: whether series without observations are refused, as labels may be given in the order of the series.
+            every: refuse the table if a series has no observations, as for labels in the order of the series; otherwise
+                such series are left out.
 
         Raises:
             InputError: a file that cannot be read; columns that are not numeric; many rows that repeat the series, time
@@ -233,7 +238,11 @@ class TableReader:
         why = NoObservations("the table has no rows; there is nothing to learn from.")
 
         def datasets() -> Iterator[SeriesDataset]:
-            """Yield the data sets of the parts that have observations; keep the report of each part."""
+            """Yield the data sets of the parts that have observations.
+
+            Adds the report of each part to `reports`, and sets `why` to the error of the last part without
+            observations.
+            """
             nonlocal why
             for part in self._parts(READ, whole=not mapped):
                 reports.append(part.report)
@@ -256,17 +265,20 @@ class TableReader:
         return replace(dataset, reading=report, sides=dataset.sides if report.limits else None)
 
     def _mapped(self, datasets: Iterator[SeriesDataset]) -> SeriesDataset | None:
-        """Join the data sets of a table larger than memory to one with memory-mapped columns; None without any.
+        """Join the data sets of consecutive parts of a table to one with memory-mapped columns; None if there is none.
 
         The columns are written to a file next to the table's files, or in a temporary folder if these have none that
-        can be written to; it needs no removal, as it goes with the data set. Raises InputError if there is no room
-        ("no-room").
+        can be written to; it needs no removal, as it goes with the data set. Raises InputError ("no-room") if there is
+        no room.
         """
         first: SeriesDataset | None = None
         per_series: list[tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]] = []
 
         def columns() -> Iterator[Columns]:
-            """Yield the columns of each data set; keep what is stored once per series."""
+            """Yield the columns of each data set.
+
+            Sets `first` to the first data set, and adds lengths, ids and static columns of each to `per_series`.
+            """
             nonlocal first
             for one in datasets:
                 one = one.with_limits(kept=self.schema.limits == "censored")
@@ -295,10 +307,16 @@ class TableReader:
         )
 
     def parts(self) -> Iterator[Part]:
-        """Yield the table in parts of whole series, in the order of first appearance.
+        """Yield the table in parts of whole series, about 262,144 observations each, in order of first appearance.
 
-        A part whose series have no observations is yielded with `dataset` None; a table of only such parts ends without
-        an error. What `read` warns of or refuses for the whole table comes after the last part.
+        A part whose series have no observations has the `dataset` None; a table of only such parts ends without an
+        error. What `read` warns of or refuses for the whole table comes after the last part.
+
+        Raises:
+            InputError: as `read` does.
+
+        Warns:
+            InputWarning: as `read` does.
         """
         reports, observed = [], False
         for part in self._parts(PART, whole=self.source.observations(self.columns) <= PART):
@@ -310,9 +328,14 @@ class TableReader:
             announce(self._with_notes(_joined(reports)))
 
     def _parts(self, size: int, whole: bool) -> Iterator[Part]:
-        """Yield parts of whole series, with about `size` observations each, in the order of first appearance.
+        """Yield parts of whole series, in the order in which the series first appear.
 
-        With `whole` the table is read at once, as a single part.
+        Ids and channels have one type in all parts, and channels one numbering. Raises InputError as `read` does, but
+        for a part without observations, which has the error in `why`.
+
+        Args:
+            size: about how many observations a part has.
+            whole: read the table at once, as a single part.
         """
         schema, reader = self.schema, self
         labels = [name for name in (schema.id, schema.channel) if name in self.source.kinds]
@@ -355,9 +378,10 @@ class TableReader:
             yield Part(ids, observed, dataset, why)
 
     def _with_notes(self, report: ReadingReport) -> ReadingReport:
-        """Return a report with the source's broken lines, notes and units added.
+        """Return a report on all rows plus the source's broken lines, notes and units, and doubts on static columns.
 
-        Raises InputError ("unusable-cell") for a broken line if the schema is strict.
+        A line is broken if it has another number of cells than the header. Raises InputError ("unusable-cell") for one
+        in a strict reading.
         """
         count, first = self.source.rejected()
         if count:
@@ -374,7 +398,10 @@ class TableReader:
     # ── building ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def build(self, columns: dict[str, pa.Array]) -> SeriesDataset:
-        """Build a data set, without static columns, from all of `self.columns` of the table or of a part of it.
+        """Build a data set, without static columns, from the cells of the table or of a part of it.
+
+        Args:
+            columns: {name: Arrow array [rows]} of all of `self.columns`.
 
         Raises:
             NoObservations: no rows, or none with a value.
@@ -396,18 +423,28 @@ class TableReader:
         return replace(dataset, value_names=self.value_names or dataset.value_names)
 
     def rows(self, columns: dict[str, pa.Array]) -> Observations:
-        """Convert all of `self.columns` to observations in the order of the rows; untimed ones may become static.
+        """Convert cells to observations, in the order of the rows; untimed ones become static if the schema says so.
 
-        Flagged rows, and those of an unknown channel, are left out already; NaN stays. Raises InputError for a column
-        that is not numeric, times that are none, and an unknown channel in a strict reading.
+        Flagged rows, and those of an unknown channel, are left out already; other rows stay, with NaN for what is
+        missing. The values are those of `self.values`, errors included.
+
+        Args:
+            columns: {name: Arrow array [rows]} of all of `self.columns`.
+
+        Raises:
+            InputError: a column that is not numeric; times that are none; in a strict reading, an unknown channel
+                ("unusable-cell").
         """
         schema, report = self.schema, ReadingReport()
         series, ids = cells.encode_labels(columns[schema.id], schema.id)
 
         def numbers(name: str, sides: np.ndarray | None = None) -> np.ndarray:
-            """Read a column as numbers [n], converted by its factor; words and notes are added to `report`.
+            """Read a column as floats [rows], converted by its factor; add its words and notes to `report`.
 
-            Where a cell is a limit, `sides` [n] is set to -1 or 1; without these, it counts as a word.
+            Args:
+                name: of the column.
+                sides: int8 [rows] of zeros, which is set to -1 where a cell is an upper limit ("<0.01") and 1 for a
+                    lower one. If it is None, limits count as words, and are NaN.
             """
             nonlocal report
             read = cells.numbers(columns[name], name, schema.na, sides is not None)
@@ -479,11 +516,20 @@ class TableReader:
     def _with_channels(
         self, rows: Observations, column: pa.Array, name: str, flags: list[tuple[str, np.ndarray]]
     ) -> Observations:
-        """Return the rows with channel numbers, without those that are flagged or have an unknown channel.
+        """Return the rows with the numbers of their channels; flagged rows and those of unknown channels are left out.
 
-        If the schema's `untimed` is "static", rows without a time become static columns first. The channel of each row
-        as read is in the column `name`; flags are pairs of a reason and a mask over these rows. Raises InputError for
-        an unknown channel in a strict reading ("unusable-cell").
+        Channels are numbered as in `self.channel_names` or, if that is None, in the order of the sorted ones that
+        occur; a missing channel is -1. If the schema's `untimed` is "static", rows without a time become static columns
+        first.
+
+        Args:
+            rows: all rows of the table or of a part of it.
+            column: the channel of each row as read, Arrow array [rows].
+            name: of this column.
+            flags: pairs of a reason, and a mask [rows], True for the rows to leave out for it.
+
+        Raises:
+            InputError: an unknown channel in a strict reading ("unusable-cell").
         """
         codes, labels = cells.encode_labels(column, name)
         names = cells.label_values(labels)
@@ -505,10 +551,10 @@ class TableReader:
 
 
 def _joined_static(parts: Sequence[dict[str, np.ndarray]], counts: Sequence[int]) -> dict[str, np.ndarray]:
-    """Join the static columns of parts of a table, which have `counts` series each.
+    """Join the static columns of parts of a table, of `counts` series each: {name: one value per series of all}.
 
     A part may lack a column that rows without a time make (see `_facts`). If no part has a value of that channel, it is
-    False there; else it is missing, and so it is in parts that only know whether a series has such a row.
+    False there; else it is NaN, and so it is in parts that only know whether a series has such a row.
     """
     static = {}
     for name in dict.fromkeys(name for part in parts for name in part):
@@ -521,7 +567,10 @@ def _joined_static(parts: Sequence[dict[str, np.ndarray]], counts: Sequence[int]
 
 
 def _joined(reports: list[ReadingReport]) -> ReadingReport:
-    """Add up the reports on the parts of a table. Raises InputError where dates with and without zone are mixed."""
+    """Add up the reports on the parts of a table, at least one.
+
+    Raises InputError ("mixed-zones") if some parts have dates with a zone, and some without.
+    """
     if len({NO_ZONE in report.notes for report in reports if report.total}) > 1:
         raise InputError(
             "some of the times are dates with a zone or an offset, and some without; give all in one way.",
@@ -531,7 +580,10 @@ def _joined(reports: list[ReadingReport]) -> ReadingReport:
 
 
 def announce(report: ReadingReport | None) -> None:
-    """Warn of losses and changes in reading that a user would not expect, one warning for each kind; None has none."""
+    """Warn (InputWarning) of losses and changes in reading that a user would not expect, once for each kind.
+
+    `report` may be None, for a data set that was not read.
+    """
     for loss in [] if report is None else report.losses():
         warnings.warn(loss, InputWarning, stacklevel=5)
 
@@ -540,7 +592,12 @@ def _facts(rows: Observations, codes: np.ndarray, names: np.ndarray) -> dict[str
     """Turn rows without a time into static columns: {channel: one value per series [S]}.
 
     A column holds the first value of each series, NaN without one. If a channel has no value at all, its column says
-    whether a series has such a row. The channels of the rows are `codes` [n] in `names`, -1 for rows that are no facts.
+    whether a series has such a row, as booleans.
+
+    Args:
+        rows: all rows; their first values are taken.
+        codes: int [n], index of each row's channel in `names`; -1 for rows that are no facts.
+        names: the channels.
     """
     columns, values = {}, measured(rows)[:, 0]
     for c in np.unique(codes[codes >= 0]):
@@ -556,11 +613,17 @@ def _facts(rows: Observations, codes: np.ndarray, names: np.ndarray) -> dict[str
 def _unit_factors(table: Source, schema: TableSchema) -> dict[str, float]:
     """Return {column: factor} for columns whose unit differs from training's, if `schema.convert`; else {}.
 
-    Without `schema.convert`, warn of each such column, with the factor if astropy knows it. Units that are equal by
-    another name are passed over.
+    Units that are equal by another name are passed over.
+
+    Args:
+        table: the table, with its units.
+        schema: with the units of training.
 
     Raises:
         InputError: a factor is needed, and astropy knows none or is not installed ("unit").
+
+    Warns:
+        InputWarning: without `schema.convert`, for each such column, with the factor if astropy knows it.
     """
     factors = {}
     for name, trained in schema.units.items():

@@ -130,7 +130,11 @@ class TableSchema:
     units: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check the names and options, alone and together; a lone name becomes a tuple. Raises InputError."""
+        """Check names and options, alone and together; a single name becomes a tuple, and words in `na` texts.
+
+        Raises InputError for a value of the wrong type, or no choice of its field, for a column with two roles
+        ("column-twice"), and for options that exclude each other.
+        """
         words = (self.na,) if isinstance(self.na, str | float | int) else self.na
         object.__setattr__(self, "na", tuple(map(str, words)))  # -999 is a word, too
         check_fields(self, {})
@@ -177,7 +181,10 @@ class TableSchema:
 
     @property
     def roles(self) -> list[tuple[str, str]]:
-        """Return (role, column) for every column that is named."""
+        """Pairs (role, column), such as ("time", "mjd"), for every column that is named or is the default of its role.
+
+        Roles are the fields in `COLUMN_ROLES`, in this order; a role with several columns has several pairs.
+        """
         named = [(role, getattr(self, role)) for role in COLUMN_ROLES]
         lists = [(role, value if isinstance(value, tuple) else (value,)) for role, value in named if value is not None]
         return [(role, name) for role, names in lists for name in names]
@@ -186,22 +193,14 @@ class TableSchema:
     def resolve(cls, given: Mapping[str, Any], of_model: Mapping[str, Any] | None = None) -> TableSchema:
         """Merge options: those given, else the model's, else the defaults.
 
-        Parameters
-        ----------
-        given : mapping
-            Fields by name; None, False and () count as not given, and names of no field are passed over.
-        of_model : mapping or None
-            Fields of the schema of a model's training table, but for `objects`; None without a model.
+        A given `wide` drops the model's `channel`, and the other way round; so do the sides of limits.
 
-        Returns
-        -------
-        TableSchema
-            The schema. A given `wide` drops the model's `channel`, and the other way round; so do the sides of limits.
+        Args:
+            given: fields by name; None, False and () count as not given, and names of no field are passed over.
+            of_model: fields of the schema of a model's training table; its `objects` is not used. None without a model.
 
-        Raises
-        ------
-        InputError
-            Options that exclude each other.
+        Raises:
+            InputError: options that exclude each other, or that `__post_init__` refuses.
         """
         known = {one.name for one in fields(cls)}
         given = {name: value for name, value in given.items() if (value or value == "") and name in known}
@@ -221,11 +220,17 @@ class TableSchema:
     def for_model(
         cls, preprocessor: Any, columns: Mapping[str, Any], given: Mapping[str, Any] | None = None
     ) -> TableSchema:
-        """Return the schema for a trained model's table.
+        """Return the schema for a model's input: that of its training table, changed by what a user gives.
 
-        It is that of its training table, `columns`, changed by what a user gives; static columns, errors and positions
-        are those of the model's preprocessor, and so is whether limits are read. Raises InputError for options that
-        exclude each other.
+        Static columns, errors and positions are those of the preprocessor, and limits are left out if it reads none.
+
+        Args:
+            preprocessor: the model's `ObservationPreprocessor`.
+            columns: the fields of the schema of its training table, by name.
+            given: the fields that a user gives, as for `resolve`; None for none.
+
+        Raises:
+            InputError: options that exclude each other.
         """
         schema = cls.resolve(given or {}, columns)
         # No static columns, of a model that is only pre-trained.
@@ -235,20 +240,21 @@ class TableSchema:
         return replace(schema, static=static, **of_model)
 
     def with_values_of(self, dataset: Any) -> TableSchema:
-        """Return the schema with what reading `dataset`, a `SeriesDataset`, settled.
+        """Return the schema with what reading a table settled: the units, and in a wide table the names of values.
 
-        That is its units, and in a wide table the names of the values.
+        Args:
+            dataset: the `SeriesDataset` that was read from the table.
         """
         values = tuple(dataset.channel_names or dataset.value_names) if self.wide else self.values
         return replace(self, values=values, units=dataset.reading.units if dataset.reading else {})
 
 
 def option(field: str) -> str:
-    """Return the command's option for a field, such as "--time-format"."""
+    """Return the command's option for a field, such as "--time-format" for "time_format"."""
     return f"--{field.replace('_', '-')}"
 
 
 def helps() -> dict[str, str]:
-    """Return the help of every option, from the docstring of `TableSchema`."""
+    """Return {field: help} for the command's options, taken from the docstring of `TableSchema`; a line each."""
     parameters = (getdoc(TableSchema) or "").partition("----------\n")[2]
     return {name: " ".join(text.split()) for name, text in re.findall(r"^(\w+)\n((?:    .*\n?)+)", parameters, re.M)}

@@ -90,15 +90,17 @@ class Source:
 
     Attributes:
         name: the table's, for messages.
-        kinds: {column: Arrow type}; all are text in a text file. A nested column is listed by its fields,
-            "column.field".
+        kinds: {column: Arrow type} of the columns that can be read, in their order; all are text in a text file. A
+            column of structs is listed by its fields, "column.field".
         sql: {column: its SQL expression over `relation`}.
-        relation: the SQL that DuckDB reads, after FROM; with a column `filename`, if there are several files.
+        relation: the SQL that stands after FROM when DuckDB reads the table; with a column `filename`, if there are
+            several files.
         paths: the files; none for a data frame.
         format: of the files, a value of `FORMATS`; "memory" for a data frame.
-        table: the table that is called "rotarymae_table" in `relation`, where it is in memory.
-        read_from: the files that DuckDB reads: `paths`, or copies of them that it can read.
-        unreadable: {column: error to raise if it is read}, for names that occur twice and values of mixed type.
+        table: the Arrow table that `relation` calls "rotarymae_table", where it is in memory; else None.
+        read_from: the files that DuckDB reads, `paths` or copies of them; none for Parquet files and in memory.
+        unreadable: {column: error to raise if it is read}, for names that occur twice, values of mixed type, and lists
+            within lists.
         units: {column: unit}, as far as the table says units.
         notes: sentences on how the table is read, where that was guessed.
     """
@@ -117,7 +119,7 @@ class Source:
 
     @property
     def in_memory(self) -> bool:
-        """Whether the table is a data frame, and not one of files."""
+        """Whether the table was a data frame, and not read from files."""
         return self.format == "memory"
 
     @property
@@ -127,7 +129,7 @@ class Source:
 
     @property
     def is_text(self) -> bool:
-        """Whether all cells are text, some of which may be numbers."""
+        """Whether the table is in text files, so that all cells are read as text, also those that look like numbers."""
         return self.format in ("csv", "tsv")
 
     @property
@@ -138,7 +140,10 @@ class Source:
         return said + [error.message for name, error in self.unreadable.items() if not said or name not in twice]
 
     def with_ids_of_files(self) -> Source:
-        """Return the table with a column "file": the name of the file of each row."""
+        """Return the table with a further column "file", the id of each row's file (`file_ids`), and a note on it.
+
+        For a data frame it is the table's name in all rows.
+        """
         said, cell = "the table is one series", _literal(self.file_ids[0] if self.paths else self.name)
         if len(self.paths) > 1:
             files = zip(self.read_from or self.paths, self.file_ids, strict=True)
@@ -148,15 +153,16 @@ class Source:
         return replace(self, kinds=kinds, sql=sql, notes=(*self.notes, f"no column of ids: {said}"))
 
     def with_empty(self, names: Sequence[str]) -> Source:
-        """Return the table with further columns of numbers, all of whose cells are missing."""
+        """Return the table with further columns, which it lacks, of missing numbers (float64)."""
         kinds, sql = dict.fromkeys(names, pa.float64()), dict.fromkeys(names, "NULL::DOUBLE")
         return replace(self, kinds={**self.kinds, **kinds}, sql={**self.sql, **sql})
 
     def with_numbered(self, stem: str) -> Source:
-        """Return the table with numbered columns, such as FLUX.1, FLUX.2, joined to one list per row.
+        """Return the table with numbered columns, such as FLUX.1, FLUX.2, ..., joined to one list in each row.
 
-        The list is in a column named like the stem, or "value". The column "number" lists their numbers or dates, and
-        "series" counts the rows.
+        They are replaced by three columns: the lists, called like the stem without a point, blank or underscore at its
+        end, or "value" without a stem; "number", a list of the columns' numbers or dates; and "series", the number of
+        the row, from 1. A note says so.
 
         Args:
             stem: the columns' common beginning, "FLUX."; "" for columns whose whole names are numbers or dates.
@@ -168,7 +174,8 @@ class Source:
         names = sorted(at, key=at.__getitem__)
         if not names:
             raise InputError(
-                f"{self.name} has no columns {stem}1, {stem}2, ...; its columns are {listed(self.columns, 20)}.",
+                f"{self.name} has no columns {stem}1, {stem}2, ...; name the beginning of those that make a series of "
+                f"each row by --numbered. Its columns are {listed(self.columns, 20)}.",
                 code="unknown-column",
             )
         values = values_in(stem)
@@ -195,15 +202,18 @@ class Source:
         )
 
     def with_time(self, name: str) -> Source:
-        """Return the table with a time column built from several, whose names "+" joins: "year+month+day+hour".
+        """Return the table with columns of parts of dates replaced by one column of timestamps, called `name`.
 
-        It replaces these. For a column that exists, or a name whose parts are no columns or lack a coarser one, the
-        table is returned as it is. Years of two digits are those from 1969 to 2068.
+        The table is returned as it is if it has a column `name`, or lacks one of the parts or a coarser one than these.
+        Rows whose parts make no date are null. Years of two digits are those from 1969 to 2068.
+
+        Args:
+            name: the names of the parts joined by "+", such as "year+month+day+hour"; each must be in `DATE_PARTS`.
         """
         parts = date_parts([part for part in name.split("+") if part in self.kinds])
         if name in self.kinds or not parts or len(parts) < name.count("+") + 1:
             return self
-        at = {part: _part(self.sql[column], part) for part, column in parts.items()}
+        at = {part: _number_of_part(self.sql[column], part) for part, column in parts.items()}
         year = f"({at['year']} + CASE WHEN {at['year']} < 69 THEN 2000 WHEN {at['year']} < 100 THEN 1900 ELSE 0 END)"
         days, how = (at.get("month", "1"), at.get("day", "1")), "%Y-%m-%d"
         if "quarter" in at:  # its first day
@@ -219,10 +229,13 @@ class Source:
         return replace(self, kinds={**kinds, name: pa.timestamp("us")}, sql={**self.sql, name: sql})
 
     def with_id(self, name: str) -> Source:
-        """Return the table with a column of ids joined from several, whose names "+" joins: "subject+trial".
+        """Return the table with a further column `name`, of ids joined from several, whose names "+" joins in it.
 
-        Its cells are texts such as "S1+2", and missing where a cell of any of these columns is. A table with a column
-        of this name, and any table for a name without "+", is returned as it is. Raises InputError for absent columns.
+        For "subject+trial", a cell is a text such as "S1+2"; it is missing where a cell of any of these columns is. The
+        table is returned as it is if it has a column `name`, or for a name without "+".
+
+        Raises:
+            InputError: a joined column that is absent ("unknown-column"), or one of `unreadable`.
         """
         parts = id_parts(name, self.kinds)
         if not parts:
@@ -233,9 +246,9 @@ class Source:
 
     @functools.cached_property
     def file_ids(self) -> tuple[str, ...]:
-        """Return the names of the files without suffix; or, if any two are equal, the path of each.
+        """The names of the files without suffix; if any two are equal, the path of each with suffix instead.
 
-        Paths have their suffix, and begin below the deepest folder that holds all files.
+        Paths begin below the deepest folder that holds all files.
         """
         stems = tuple(stem(path) for path in self.paths)
         if len(set(stems)) == len(stems):
@@ -244,9 +257,14 @@ class Source:
         return tuple(path.relative_to(above).as_posix() for path in self.paths)
 
     def need(self, columns: Sequence[str], advice: str = "") -> None:
-        """Raise InputError for columns that are absent, occur twice or are of mixed type.
+        """Check that the table has some columns, and that they can be read.
 
-        In the message, `advice` stands right behind the names of absent ones.
+        Args:
+            columns: their names.
+            advice: what to do about absent ones; in the message it stands right behind their names.
+
+        Raises:
+            InputError: a column that is absent ("unknown-column"), or one of `unreadable`.
         """
         for name in columns:
             if name in self.unreadable:
@@ -262,10 +280,10 @@ class Source:
     # ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def sample(self, rows: int) -> Source:
-        """Return a table with at most `rows` rows of this one: eight runs spread over it.
+        """Return a table with at most `rows` rows of this one, in their order: eight equal runs spread over it.
 
-        A table with no more rows is returned as it is. Of files of text or JSON that are long to read, it has the first
-        rows.
+        A table with no more rows is returned as it is. Of text or JSON files of more than 16 MiB, it has the first
+        rows. Raises InputError for a file that cannot be read ("unreadable").
         """
         if (self._bytes_of_text or 0) > SAMPLE_BYTES:
             starts, count = [0], rows
@@ -278,14 +296,18 @@ class Source:
         return replace(self, relation=f"({' UNION ALL '.join(runs)})")
 
     def read(self, columns: Sequence[str], distinct: bool = False, equal: bool = True) -> dict[str, pa.Array]:
-        """Read columns: {name: Arrow array}; of lists, there is a row for each entry, and the other cells repeat.
+        """Read columns as {name: Arrow array}, all equally long, in the order of the rows.
+
+        A list becomes rows, one for each of its entries; one without entries becomes a single null. The other cells of
+        its row are repeated.
 
         Args:
-            distinct: different rows only, in the order of their first appearance.
-            equal: whether lists of one row that differ in length are refused, rather than filled with null.
+            columns: their names.
+            distinct: return different rows only, in the order of their first appearance.
+            equal: refuse a row whose lists differ in length; otherwise the shorter ones are filled with null.
 
         Raises:
-            InputError: a column that is absent, occurs twice or is of mixed type; a file that cannot be read
+            InputError: a column that is absent ("unknown-column") or one of `unreadable`; a file that cannot be read
                 ("unreadable"); a row whose lists differ in length ("unequal-lists").
         """
         columns = list(dict.fromkeys(columns))
@@ -301,9 +323,10 @@ class Source:
         return self._restored(table, columns)
 
     def rejected(self) -> tuple[int, str]:
-        """Return how many text lines had a wrong number of cells in the last reading, and the first of them as text.
+        """Return how many text lines were left out for a wrong number of cells, and a text on the first of them.
 
-        It is (0, "") without such a line, and for a table that is no text file.
+        It is (0, "") without such a line, and for a table that is no text file. The lines of the last reading count;
+        the files are read now, if they were not before.
         """
         if not self.is_text:
             return 0, ""
@@ -320,9 +343,10 @@ class Source:
         return count, f"line {line}{where}: {why}".replace("\n", " ") if count else ""
 
     def observations(self, columns: Sequence[str]) -> int:
-        """Return the number of rows, or of entries of lists in these columns.
+        """Return the number of rows; if any of some columns hold lists, the number of entries in the first such column.
 
-        For a file of text or JSON it is an estimate by the file's size.
+        For text or JSON files it is an estimate, a row for each 32 bytes. Raises InputError for another file that
+        cannot be read ("unreadable").
         """
         if self._bytes_of_text is not None:
             return self._bytes_of_text // 32
@@ -332,30 +356,36 @@ class Source:
             return int(self._database.sql(f"SELECT {count} FROM {self.relation}").fetchall()[0][0])
 
     def rows(self) -> int:
-        """Return the number of rows, which are counted in text files. Raises InputError for an unreadable file."""
+        """Return the number of rows; those of text are counted by reading. Raises InputError for an unreadable file."""
         with named(self.name, self.format):
             return self._database.sql(f"SELECT count(*) FROM {self.relation}").fetchall()[0][0]
 
     def too_large(self, columns: Sequence[str], memory: float | None = None) -> bool:
-        """Return whether reading some columns takes more than `memory` bytes (half of what is free, if None).
+        """Return whether reading some columns would take too much memory, by an estimate from the number of rows.
 
-        A table in memory is never too large. The size of a text file is estimated.
+        A data frame is never too large.
+
+        Args:
+            columns: their names.
+            memory: bytes; half of what is free, if None.
         """
         memory = free_memory() / 2 if memory is None else memory
         return not self.in_memory and self.observations(columns) * max(1, len(columns)) * 8 * COPIES > memory
 
     def series(self, columns: Sequence[str], id: str, size: int) -> Iterator[dict[str, pa.Array]]:
-        """Yield columns, {name: [rows]}, in parts of whole series, in order of first appearance.
+        """Yield the table in parts of whole series, {name: Arrow array}, in the order in which the series first appear.
 
-        Rows of a series that are not consecutive in the table are sorted on disk first.
+        Lists become rows as in `read`. Rows of a series that are not consecutive are sorted on disk first; within a
+        series they keep their order.
 
         Args:
-            id: the column that says which series a row belongs to.
+            columns: the names of the columns to read.
+            id: the column that says which series a row belongs to; blanks around texts do not count.
             size: about how many observations a part has; more if a series is longer.
 
         Raises:
-            InputError: a column that is absent, occurs twice or is of mixed type; a file that cannot be read
-                ("unreadable").
+            InputError: a column that is absent ("unknown-column") or one of `unreadable`; a file that cannot be read
+                ("unreadable"); a row whose lists differ in length ("unequal-lists").
         """
         columns = list(dict.fromkeys(columns))
         self.need(columns)
@@ -388,36 +418,38 @@ class Source:
 
     @property
     def _bytes_of_text(self) -> int | None:
-        """Bytes of the files unpacked, by a guess; None for a table whose rows are counted without reading them."""
+        """Bytes of text or JSON files; of packed ones, four times theirs. None for Parquet and tables in memory."""
         if self.table is not None or self.format == "parquet":
             return None
         return sum(path.stat().st_size * (4 if path.suffix.lower() in PACKED else 1) for path in self.paths)
 
     @functools.cached_property
     def _database(self) -> duckdb.DuckDBPyConnection:
-        """The DuckDB connection of the last reading, which knows the lines that were left out."""
+        """The DuckDB connection that `read`, `rows` and `rejected` share; it knows the lines that were left out."""
         return self._connect()
 
     def _connect(self) -> duckdb.DuckDBPyConnection:
-        """Return a new DuckDB connection in which the table can be queried."""
+        """Return a new DuckDB connection to this process's database, in which `self.relation` can be queried."""
         database = connection().cursor()
         if self.table is not None:
             database.register("rotarymae_table", self.table)
         return database
 
     def _selected(self, columns: Sequence[str], number: bool = False) -> str:
-        """Return the SQL expressions of columns as c0, c1, ..., as DuckDB takes "time" and "Time" for one name.
+        """Return the SQL expressions of columns, for SELECT, which are called c0, c1, ... in the result.
 
-        With `number`, the row's number follows, counted from 1, as _row.
+        Numbers stand for names, as DuckDB takes "time" and "Time" for one. With `number`, or without any columns, the
+        number of the row, counted from 1, is added as _row.
         """
         cells_of = [f"{self.sql[name]} AS c{i}" for i, name in enumerate(columns)]
         return ", ".join(cells_of + (["row_number() OVER () AS _row"] if number or not cells_of else []))
 
     def _flattened(self, columns: Sequence[str], equal: bool = True) -> str:
-        """Return the SQL expressions that make a row of each entry of lists, of what `_selected` selected.
+        """Return SQL expressions, for SELECT, that make a row of each entry of lists in what `_selected` gives.
 
-        A row without entries keeps one, which is null. With `equal`, a row whose lists differ in length is marked
-        (_unequal).
+        The columns are those given to `_selected`. A row without entries keeps one, which is null. With `equal`, a
+        column _unequal is added: the row's number _row where its lists differ in length, else null. Without columns it
+        is "1".
         """
         lists = [i for i, name in enumerate(columns) if is_list(self.kinds[name])]
         cells_of = [f"c{i}" for i in range(len(columns))]
@@ -429,7 +461,10 @@ class Source:
         return ", ".join(cells_of) or "1"
 
     def _with_equal_lists(self, table: pa.Table) -> pa.Table:
-        """Return rows without the mark of `_flattened`. Raises InputError ("unequal-lists") for a row that has it."""
+        """Return a table that was queried with `_flattened` without its column _unequal, if it has one.
+
+        Raises InputError ("unequal-lists") if a row is marked in it, as its lists differ in length.
+        """
         if "_unequal" not in table.column_names:
             return table
         rows = table["_unequal"].drop_null()
@@ -443,9 +478,11 @@ class Source:
         return table.drop_columns("_unequal")
 
     def _restored(self, table: pa.Table, columns: Sequence[str]) -> dict[str, pa.Array]:
-        """Return {name: array} of a query of `_selected(columns)`, cast to the types that they had before DuckDB.
+        """Return {name: Arrow array} of a query's result, whose columns c0, c1, ... are those of these names.
 
-        DuckDB lacks some types, such as durations. A column that cannot be cast keeps DuckDB's type.
+        They are cast to the types of `self.kinds`, as DuckDB lacks some, such as durations. A column that cannot be
+        cast back keeps the type that DuckDB gave it. Lists were made rows already, so the type is that of their
+        entries.
         """
         arrays = {}
         for i, name in enumerate(columns):
@@ -463,9 +500,9 @@ class Source:
 
 @functools.cache
 def _database_of(process: int) -> duckdb.DuckDBPyConnection:
-    """Open a process's DuckDB database, with limits on memory and threads and a temporary folder.
+    """Return an in-memory DuckDB database for a process, with limits on memory and threads, and a folder to sort in.
 
-    It is cached by the id of the process, as a forked one needs a database of its own.
+    It is made once for each process id, as a forked process needs a database of its own.
     """
     threads = min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
     config = {
@@ -482,36 +519,43 @@ def _database_of(process: int) -> duckdb.DuckDBPyConnection:
 
 
 def connection() -> duckdb.DuckDBPyConnection:
-    """Return this process's in-memory DuckDB database, which uses a temporary folder where memory is short."""
+    """Return this process's in-memory DuckDB database, made on the first call; it uses disk where memory is short."""
     return _database_of(os.getpid())
 
 
 def _quoted(name: str) -> str:
-    """Return the name of a column as SQL."""
+    """Return the name of a column as an SQL identifier, in double quotes; those in the name are doubled."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def _literal(text: str) -> str:
-    """Return a text as an SQL string."""
+    """Return a text as an SQL string, in single quotes; those in the text are doubled."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def _pattern(path: Path) -> str:
-    """Return a path as an SQL literal in which DuckDB sees no wildcards."""
+    """Return a path as an SQL string in which DuckDB sees no wildcards: "*", "?" and "[" stand in brackets."""
     return _literal(re.sub(r"[*?\[]", lambda match: f"[{match[0]}]", str(path)))
 
 
 def _with_point(cell: str) -> str:
-    """Return SQL that reads a cell, SQL too, with a decimal comma as text with a point; other cells stay."""
+    """Return SQL for a cell, given as SQL, of text, in which a decimal comma becomes a point: 1.234,5 gives 1234.5.
+
+    Marks between thousands are left out, and cells that are no such numbers stay as they are.
+    """
     plain = f"replace(regexp_replace({cell}, {_literal(SPACE)}, '', 'g'), ',', '.')"
     return f"CASE WHEN regexp_full_match({cell}, {_literal(COMMA_OR_SPACES)}) THEN {plain} ELSE {cell} END"
 
 
 def _flat(schema: pa.Schema, columns: Sequence[str] | None = None) -> tuple[dict[str, pa.DataType], dict[str, str]]:
-    """Return {column: Arrow type} and {column: SQL expression} of a schema; fields of structs are named "column.field".
+    """Return {column: Arrow type} and {column: SQL expression} of a schema, with fields of structs as "column.field".
 
-    Of two columns with one name the first counts, and a plain column before a field. DuckDB calls them `columns`, if
-    not as the schema does.
+    Fields of lists of structs become lists, and dictionaries the type of their values. Of two columns with one name the
+    first counts, and a plain column before a field.
+
+    Args:
+        schema: the Arrow schema.
+        columns: the SQL expressions of its columns; None for their quoted names.
     """
     kinds: dict[str, pa.DataType] = {}
     coded = pa.types.is_dictionary
@@ -521,6 +565,7 @@ def _flat(schema: pa.Schema, columns: Sequence[str] | None = None) -> tuple[dict
         """Add a column, or each field of a struct, to `kinds` and `sql`, unless its name is there.
 
         Args:
+            name: what the column is called; "column.field" for a field.
             kind: its type.
             cell: its SQL expression; `_x` stands for an entry of `of_list`.
             of_list: the SQL expression of the list of structs that it is a field of; None outside of one.
@@ -546,17 +591,20 @@ def _flat(schema: pa.Schema, columns: Sequence[str] | None = None) -> tuple[dict
 
 
 def open_source(source: Any, header_row: int | None = None, numbered: str | None = None) -> Source:
-    """Open a table for reading: a file, a folder, a pattern such as "night*.csv", "-" for standard input, or a frame.
-
-    A `Source` is returned as it is, but for `numbered`.
+    """Open a table for reading: a file, a folder, a pattern, standard input, or a data frame.
 
     Args:
+        source: the path of a file or folder, a pattern such as "night*.csv", "-" for standard input, or a data frame.
+            Several files are one table. A `Source` is returned as it is, but for `numbered`.
         header_row: the line of a text file, counted from 1, that names the columns; None guesses it.
-        numbered: the stem of numbered columns that are a series per row; None without such.
+        numbered: the common beginning of numbered columns that are a series per row (`Source.with_numbered`); None
+            without such.
 
     Raises:
-        InputError: no such file ("no-file"), a suffix that is not known ("unknown-format"), files of several formats or
-            with different columns, a file that cannot be read ("unreadable"), an object that is no table ("no-frame").
+        InputError: no such file ("no-file"); a suffix that is not known ("unknown-format"); files of several formats,
+            or with different columns ("unknown-column"); a file that cannot be read ("unreadable"), is empty
+            ("empty-file") or holds several tables ("several-tables"); an object that is no table ("no-frame"); no
+            numbered columns ("unknown-column").
     """
     if numbered is not None:
         opened = open_source(source, header_row)
@@ -568,7 +616,8 @@ def open_source(source: Any, header_row: int | None = None, numbered: str | None
     paths = (standard_input(),) if str(source) == "-" else table_files(Path(source))
     kinds = {format_of(path) for path in paths}
     if len(kinds) > 1:
-        raise InputError(f"{source} holds tables of several formats ({', '.join(sorted(kinds))}); read one at a time.")
+        several = ", ".join(sorted(kinds))
+        raise InputError(f"{source} holds tables of several formats ({several}); name the files of one format.")
     format = kinds.pop()
     name = str(source) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
     with named(name, format):
@@ -588,7 +637,7 @@ def open_source(source: Any, header_row: int | None = None, numbered: str | None
 
 
 def _without_deep_lists(source: Source) -> Source:
-    """Return a table in which columns of lists within lists, which are not opened, are among the unreadable ones."""
+    """Return the table with columns of maps or lists within lists moved to its `unreadable` ones (error "nested")."""
     kinds = source.kinds
     deep = {
         name: InputError(
@@ -606,7 +655,7 @@ def _without_deep_lists(source: Source) -> Source:
 def _open_frame(frame: Any) -> Source:
     """Open a pandas, polars, Arrow or astropy table, or that of another library that narwhals supports.
 
-    A column of mixed type is no error before it is read.
+    A column of mixed type, or whose name occurs twice, is no error before it is read.
 
     Raises:
         InputError: another object, or a lazy frame ("no-frame").
@@ -642,7 +691,8 @@ def _open_frame(frame: Any) -> Source:
 def _with_index(frame: Any) -> Any:
     """Return a pandas frame with its named index levels as columns.
 
-    An index of dates without a name becomes the column "time". Levels whose name a column has stay in the index.
+    An index of dates or durations without a name becomes the column "time". Levels whose name a column has stay in the
+    index.
     """
     if frame.index.names == [None] and frame.index.dtype.kind in "mM" and "time" not in frame.columns:
         frame = frame.rename_axis("time")
@@ -677,11 +727,14 @@ def _frame_column(frame: nw.DataFrame[Any], name: str) -> pa.Array:
 
 
 def _of_table(table: pa.Table, name: str, files: Sequence[Path] = (), **attributes: Any) -> Source:
-    """Return an Arrow table, which messages call `name`, as a source; columns whose name occurs twice are `unreadable`.
+    """Return an Arrow table as a `Source`; columns whose name occurs twice are among its `unreadable` ones.
 
     Args:
-        files: the file of each row, if there are several files.
-        **attributes: other attributes of `Source`; units are added to those of the table, and `unreadable` too.
+        table: the table.
+        name: what messages call it.
+        files: the file of each row, if there are several files; else empty.
+        **attributes: other attributes of `Source`. Units are added to those in the table's metadata, and `unreadable`
+            columns to those whose name occurs twice.
     """
     twice = _twice(table.column_names)
     keep = [i for i, column in enumerate(table.column_names) if column not in twice]
@@ -708,12 +761,17 @@ def _of_table(table: pa.Table, name: str, files: Sequence[Path] = (), **attribut
 
 
 def without_headers(columns: dict[str, pa.Array], name: str) -> tuple[dict[str, pa.Array], int]:
-    """Return columns of a text file, {name: [rows]}, without rows that repeat all their names, and the number of these.
+    """Return the columns of a text file without rows that repeat the header, and how many such rows there were.
 
-    Such are the headers of files that were written one below the other. A single column shows none.
+    They stem from files that were written one below the other. With a single column of texts nothing is left out.
+
+    Args:
+        columns: {name: Arrow array [rows]}; columns of another type than text, and unnamed ones, are not compared.
+        name: of the file, for messages.
 
     Raises:
-        InputError: a row repeats some names only: another table begins in the file, `name` ("several-tables").
+        InputError: a row repeats the first two names, but not all others: another table begins there
+            ("several-tables").
     """
     texts = [key for key, column in columns.items() if column.type == pa.string() and not key.startswith("unnamed ")]
     if len(texts) < 2:
@@ -737,15 +795,16 @@ def without_headers(columns: dict[str, pa.Array], name: str) -> tuple[dict[str, 
 
 
 def id_parts(name: str, columns: Iterable[str]) -> list[str]:
-    """Return the columns that "+" joins in a name such as "subject+trial"; none if that is the name of a column."""
+    """Return the names that "+" joins in a name such as "subject+trial"; [] without "+", or if it is in `columns`."""
     return [] if name in columns or "+" not in name else name.split("+")
 
 
 def date_parts(names: Iterable[str]) -> dict[str, str]:
     """Return the columns that hold parts of dates, by the part: {"year": "YY", "month": "MM", "day": "DD"}.
 
-    Names are those in `DATE_PARTS`, in any case. A part counts where every coarser one is there, too, and a year alone
-    does not.
+    A column holds a part if its name, in upper or lower case, is among those in `DATE_PARTS`; but "min" is no minute
+    next to "max" or "mean". A part counts only if every coarser one in its line of `DATES` has a column; the line with
+    the most parts is taken. {} if that has fewer than two.
     """
     names = list(names)
     if STATISTICS & {name.lower() for name in names}:
@@ -755,7 +814,10 @@ def date_parts(names: Iterable[str]) -> dict[str, str]:
 
 
 def _parts_in_order(names: Sequence[str], order: Sequence[str]) -> dict[str, str]:
-    """Return the columns of the first parts in `order`, {part: column}, up to the first that has none."""
+    """Return {part: column} for parts of dates, keys of `DATE_PARTS`, in `order`, up to the first that has no column.
+
+    A column of a part is that of `names` which is called as in `DATE_PARTS`, in any case, the likeliest first.
+    """
     parts: dict[str, str] = {}
     for part in order:
         likely = (name for word in DATE_PARTS[part][0] for name in names if name.lower() == word)
@@ -766,8 +828,11 @@ def _parts_in_order(names: Sequence[str], order: Sequence[str]) -> dict[str, str
     return parts
 
 
-def _part(cell: str, part: str) -> str:
-    """Return the SQL expression of a cell that holds a part of a date, as a number; null where it can be none."""
+def _number_of_part(cell: str, part: str) -> str:
+    """Return SQL for a cell, given as SQL, that holds a `part` of a date, as a number; null if it is out of range.
+
+    Parts are keys of `DATE_PARTS`. All but seconds must be whole; a "Q" before a quarter is left out.
+    """
     cell = f"ltrim(CAST({cell} AS VARCHAR), 'Qq')" if part == "quarter" else cell
     number, (_, low, high) = f"TRY_CAST({cell} AS DOUBLE)", DATE_PARTS[part]
     whole = "" if part == "second" else f" AND {number} = floor({number})"
@@ -775,7 +840,7 @@ def _part(cell: str, part: str) -> str:
 
 
 def _twice(names: Iterable[str]) -> dict[str, InputError]:
-    """Return the names that occur more than once, each with the error for one who reads it."""
+    """Return {name: error} of the names that occur more than once; the error is raised if such a column is read."""
     return {
         name: InputError(f"column {name!r} is there more than once; {ONE_NAME}", code="column-twice")
         for name, count in Counter(names).items()
@@ -784,16 +849,16 @@ def _twice(names: Iterable[str]) -> dict[str, InputError]:
 
 
 def _units_of(schema: pa.Schema) -> dict[str, str]:
-    """Return the units in the metadata of Arrow fields."""
+    """Return {column: unit} from the metadata ("unit" or "units") of the fields of an Arrow schema that have one."""
     units = {part.name: (part.metadata or {}).get(b"unit") or (part.metadata or {}).get(b"units") for part in schema}
     return {name: unit.decode(errors="replace") for name, unit in units.items() if unit}
 
 
 def table_files(path: Path) -> tuple[Path, ...]:
-    """Return the table files in a folder or pattern, sorted by path, or a single file.
+    """Return the table files of a path, sorted: that of a file, those in a folder, or those of a pattern.
 
-    In a folder, folders inside it are looked through, too. Other suffixes, and names that begin with "." or "_", are
-    passed over. Files of a pattern may have any suffix.
+    Folders inside a folder are looked through, too. There, files with other suffixes than those of tables, and names
+    that begin with "." or "_", are passed over. Files of a pattern may have any suffix.
 
     Raises:
         InputError: there is none ("no-file").
@@ -821,18 +886,21 @@ def table_files(path: Path) -> tuple[Path, ...]:
 
 
 def stem(path: Path) -> str:
-    """Return the name of a file without its suffixes of format and compression."""
+    """Return the name of a file without its folder and its suffixes of format and compression: "a" for x/a.csv.gz."""
     return NAME.match(path.name)[1]  # pyright: ignore
 
 
 def _suffix(path: Path) -> str | None:
-    """Return the suffix of a file's format, below that of compression; None for an unknown one."""
+    """Return the suffix of a file's format in lower case, without that of compression: ".csv" for a.CSV.gz.
+
+    None if it is not among `FORMATS`.
+    """
     suffix = NAME.match(path.name)[2]  # pyright: ignore
     return suffix and suffix.lower()
 
 
 def format_of(path: Path) -> str:
-    """Return the format of a file by its suffix, a value of `FORMATS`; text of an unknown suffix is "csv" or "json".
+    """Return the format of a file, a value of `FORMATS`, by its suffix; "csv" or "json" for text of an unknown suffix.
 
     Raises:
         InputError: an unknown suffix of a file that is no text ("unknown-format").
@@ -853,15 +921,15 @@ def format_of(path: Path) -> str:
 
 
 def _likely_suffix(head: bytes) -> str:
-    """Return the suffix that files with these first bytes have, ".csv" for any text."""
+    """Return the suffix that a file with these first bytes should have, such as ".parquet"; ".csv" for any others."""
     return next((suffix for start, suffix in BEGINNINGS.items() if head.startswith(start)), ".csv")
 
 
 @functools.cache
 def standard_input() -> Path:
-    """Save standard input to a temporary file, so that it can be read more than once; return its path.
+    """Save standard input to a temporary file, so that it can be read more than once; return its path, always the same.
 
-    Its suffix is guessed from the first bytes; the same path is returned each time.
+    Its suffix is guessed from the first bytes.
     """
     head = sys.stdin.buffer.read(8)
     path = scratch() / f"standard input{_likely_suffix(head)}"
@@ -872,12 +940,15 @@ def standard_input() -> Path:
 
 
 def _one_layout(name: str, paths: Sequence[Path], layouts: Sequence[Sequence[str]]) -> dict[str, InputError]:
-    """Check that files have the same columns, in any order; return {column: error} for names that occur twice in one.
-
-    Such a column is refused only if it is read.
+    """Check that files have the same columns, in any order, and return those that cannot be read.
 
     Args:
-        layouts: the column names of each of `paths`, which messages call `name` together.
+        name: what messages call all files together.
+        paths: the files.
+        layouts: the names of the columns of each.
+
+    Returns:
+        {column: error to raise if it is read}, for names that occur twice in any of the files.
 
     Raises:
         InputError: a file with other columns than the first ("unknown-column"); too many columns ("too-large").
@@ -893,16 +964,19 @@ def _one_layout(name: str, paths: Sequence[Path], layouts: Sequence[Sequence[str
             )
     if len(layouts[0]) > MAX_COLUMNS:
         raise InputError(
-            f"{name} has {len(layouts[0]):,} columns; at most {MAX_COLUMNS:,} can be read.", code="too-large"
+            f"{name} has {len(layouts[0]):,} columns; at most {MAX_COLUMNS:,} can be read. Split it, or make a row of "
+            "each value (pandas.melt).",
+            code="too-large",
         )
     return {column: error for names in layouts for column, error in _twice(names).items()}
 
 
 def _open_text(paths: tuple[Path, ...], format: str, name: str, header_row: int | None) -> Source:
-    """Open text files as one table, which messages call `name`; all cells are read as text.
+    """Open text files, all "csv" or all "tsv", as one table, which messages call `name`; all cells are read as text.
 
-    Files of one form are read in one query. The format is "csv" or "tsv", and `header_row` that of `open_source`.
-    Raises InputError for a file that ends before its header ("empty-file"), and as `_one_layout` does.
+    The line `header_row`, counted from 1, names the columns; None guesses it. Raises InputError for a file that
+    `formats.sniff` refuses, such as one that ends before its header ("empty-file"), for files with different columns
+    ("unknown-column"), and for too many columns ("too-large").
     """
     texts = formats.sniff_all(paths, format, header_row)
     twice = _one_layout(name, paths, [text.names for text in texts])
@@ -946,7 +1020,7 @@ def _open_text(paths: tuple[Path, ...], format: str, name: str, header_row: int 
 def _open_parquet(paths: tuple[Path, ...], name: str) -> Source:
     """Open Parquet files as one table, which messages call `name`; types may differ where one converts to the other.
 
-    Raises InputError as `_one_layout` does.
+    Raises InputError for files with different columns ("unknown-column"), or too many columns ("too-large").
     """
     schemas = [pyarrow.parquet.read_schema(path) for path in paths]
     schema, twice = schemas[0], _one_layout(name, paths, [schema.names for schema in schemas])
@@ -958,9 +1032,10 @@ def _open_parquet(paths: tuple[Path, ...], name: str) -> Source:
 
 
 def _open_json(paths: tuple[Path, ...], name: str) -> Source:
-    """Open JSON files as one table, which messages call `name`: records, or one object with a list for each column.
+    """Open JSON files as one table, which messages call `name`: records, rows as lists, or an object of columns.
 
-    Raises InputError for too many columns, and ValueError for a file of neither form or lists of unequal length.
+    Raises InputError for too many columns, or a file that is too large to be read whole ("too-large"), and ValueError
+    for a file of no such form, or columns of unequal length.
     """
     files = [path if path.suffix.lower() != ".bz2" else as_utf8(path, formats.Text()) for path in paths]
     largest = min(max(1 << 24, *(path.stat().st_size for path in paths)), 1 << 27)  # of an object; all may be one
@@ -999,9 +1074,10 @@ def _open_json(paths: tuple[Path, ...], name: str) -> Source:
 
 
 def _open_whole(paths: tuple[Path, ...], format: str, name: str) -> Source:
-    """Read files whole, by the library of their format, "arrow" or "astropy", and join their rows in memory.
+    """Read files whole, by the library of `format`, "arrow" or "astropy", and join their rows to one table in memory.
 
-    Messages call it `name`. Raises InputError for a file that cannot be read ("unreadable"), and as `_one_layout` does.
+    Messages call it `name`. Raises InputError for a file that cannot be read ("unreadable") or is too large
+    ("too-large"), and for files with different columns ("unknown-column").
     """
     tables, units, notes = [], {}, ()
     for path in paths:
@@ -1013,9 +1089,10 @@ def _open_whole(paths: tuple[Path, ...], format: str, name: str) -> Source:
 
 
 def _joined(tables: Sequence[Any], paths: tuple[Path, ...], name: str, **attributes: Any) -> Source:
-    """Return the tables of files, one of each path, as one source in memory with further attributes of `Source`.
+    """Return the Arrow tables of files, one for each path, as one source in memory, their rows one below the other.
 
-    Messages call it `name`. Raises InputError as `_one_layout` does.
+    Messages call it `name`; `attributes` are further ones of the `Source`. Raises InputError for tables with different
+    columns ("unknown-column"), or too many columns ("too-large").
     """
     files = [path for path, table in zip(paths, tables) for _ in range(len(table) if len(paths) > 1 else 0)]
     twice = _one_layout(name, paths, [table.column_names for table in tables])
