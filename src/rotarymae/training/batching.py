@@ -46,7 +46,9 @@ def plan(
 
 
 def by_length(lengths: np.ndarray, batch_size: int | None = None, batch_tokens: int | None = None) -> list[np.ndarray]:
-    """Return all examples as batches of nearly equal lengths, shortest first: arrays of indices, always the same ones.
+    """Sort examples by length, shortest first, and cut them into batches; return these as arrays of indices.
+
+    The order is deterministic: examples of equal length stay in input order.
 
     Args:
         lengths: [S] number of tokens of each example.
@@ -65,7 +67,8 @@ def in_order(lengths: np.ndarray, batch_size: int | None = None, batch_tokens: i
         lengths: [S] number of tokens of each example.
         batch_size: number of examples of a batch, at least 1; the last one may have fewer.
         batch_tokens: instead of `batch_size`, the most tokens of a batch, where each example counts as long as the
-            longest of its batch (padding); a longer example is a batch by itself. One of the two is given.
+            longest of its batch (padding); a longer example is a batch by itself. One of the two is given, the other
+            is None.
     """
     if batch_size is not None:
         return [np.arange(i, min(i + batch_size, len(lengths))) for i in range(0, len(lengths), batch_size)]

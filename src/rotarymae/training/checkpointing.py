@@ -94,15 +94,16 @@ class RunFolder:
         self._lock: BaseFileLock | None = None
 
     def open(self, resume: str) -> None:
-        """Create and lock the folder, and remove what killed processes left half-written in it.
+        """Create the folder if it is missing, lock it, and remove half-written files that killed processes left in it.
 
-        A log without a checkpoint is emptied, as its run begins anew. On a disk without locks nothing is locked.
+        Without a checkpoint the log is emptied, as the run begins anew. If the file system has no locks, the folder is
+        used without one.
 
         Args:
             resume: "never" refuses a folder with a log or a checkpoint in it; "auto" accepts it, to continue that run.
 
         Raises:
-            InputError: resume="never" and the folder has a run in it; another process trains here.
+            InputError: `resume` is "never" and the folder has a log or a checkpoint; or another process trains here.
         """
         self.path.mkdir(parents=True, exist_ok=True)
         self._lock = FileLock(self.path / ".lock")
@@ -121,7 +122,7 @@ class RunFolder:
             write_text(self._log, "")
 
     def close(self) -> None:
-        """Release the lock; nothing happens if the folder is not open."""
+        """Release the lock; do nothing if there is none."""
         if self._lock is not None:
             self._lock.release()
             self._lock = None
@@ -147,16 +148,16 @@ class RunFolder:
         best: dict[str, Tensor] | None,
         history: list[dict[str, Any]],
     ) -> None:
-        """Write a checkpoint; it replaces the one before.
+        """Write a checkpoint in place of the previous one.
 
-        Does nothing if `state` equals that of the checkpoint which this object wrote or restored last.
+        Nothing is written if `state` equals the state that this object saved or restored last.
 
         Args:
             model: its weights are saved.
-            optimizer: trains parameters of `model`, by whose names its state is saved.
-            state: the position of the run.
-            best: {name: weight} of the best validation loss so far; None if there is none.
-            history: the lines of the log so far.
+            optimizer: its state is saved, under the names that its parameters have in `model`.
+            state: the position of the run, such as the number of steps.
+            best: {name: weight} of the model at its best validation loss so far; None if there is none.
+            history: all dictionaries that were logged so far, in order.
 
         Raises:
             OSError: the disk is full or not writable; the previous checkpoint stays, and no half-written file is left.
@@ -194,15 +195,17 @@ class RunFolder:
     def restore(
         self, model: nn.Module, optimizer: torch.optim.Optimizer, state: RunState
     ) -> tuple[dict[str, Tensor] | None, list[dict[str, Any]]]:
-        """Load the checkpoint into model, optimiser and state, in place, and cut the log to the lines that it has.
+        """Load the checkpoint into model, optimiser and state, in place; log.jsonl is rewritten as it was then.
 
         Args:
-            model: gets the weights.
-            optimizer: a new one, of parameters of `model`; it keeps its options, such as the learning rate.
-            state: gets the position of the run.
+            model: gets the last weights.
+            optimizer: a new one, of parameters of `model`; gets the saved averages of its parameters, and keeps its
+                options, such as the learning rate.
+            state: gets the position of the run, such as the number of steps.
 
         Returns:
-            {name: weight} of the best validation loss so far, None if there is none; and the lines of the log.
+            Two things: {name: weight} of the model at its best validation loss so far, None if there is none; and the
+            list of all dictionaries that had been logged, in order.
 
         Raises:
             ModelDirectoryError: the file is absent or damaged, does not fit the model or its optimiser, or holds
@@ -232,15 +235,15 @@ class RunFolder:
 
 
 def read_checkpoint(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Read a checkpoint, and compare it with its checksums.
+    """Read a checkpoint, and check that it is whole, by its checksums, and of this format.
 
     Args:
         path: a file that `RunFolder.save` wrote.
 
     Returns:
-        The manifest, a dictionary with format, versions, state (the fields of a `RunState`), history (the lines of the
-        log) and tensors (a checksum); and {name: tensor}, with names such as "model.WEIGHT", "optimizer.WEIGHT/KEY" and
-        "best.WEIGHT".
+        Two dictionaries. The manifest has format, versions, state (the fields of a `RunState`), history (all
+        dictionaries that were logged, in order) and tensors (their checksum). The other is {name: tensor}, with names
+        such as "model.WEIGHT", "optimizer.WEIGHT/KEY" and "best.WEIGHT".
 
     Raises:
         ModelDirectoryError: the file is absent or damaged, or is not what `RunFolder.save` writes.
@@ -272,7 +275,7 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
 def digest_of(tensors: Mapping[str, Tensor]) -> str:
     """Return the SHA-256 of named tensors as hexadecimal digits.
 
-    Names, dtypes and shapes count as well as numbers; the order of the dictionary does not.
+    The digest depends on names, dtypes, shapes and numbers, but not on the order of the dictionary.
     """
     digest = hashlib.sha256()
     for name, tensor in sorted(tensors.items()):
@@ -282,7 +285,7 @@ def digest_of(tensors: Mapping[str, Tensor]) -> str:
 
 
 def _optimised(model: nn.Module, optimizer: torch.optim.Optimizer) -> list[str]:
-    """Return the names, in the model, of the parameters that an optimiser trains, in the optimiser's order."""
+    """Return the model's names of the parameters that the optimiser trains, in the optimiser's order."""
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     return [names[id(parameter)] for group in optimizer.param_groups for parameter in group["params"]]
 
@@ -295,11 +298,12 @@ def _restore_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, saved
     Args:
         model: has the parameters that are trained.
         optimizer: the new optimiser, an AdamW or SGD of parameters of `model`; changed in place.
-        saved: {"PARAMETER/KEY": tensor}, such as "encoder.weight/exp_avg". A parameter without tensors has no state.
+        saved: {"PARAMETER/KEY": tensor}, such as "encoder.weight/exp_avg". A parameter without tensors gets no state.
 
     Raises:
-        ValueError: a name that the optimiser does not train; a tensor of another shape (for the key "step": other than
-            a single number) or type than its parameter; a parameter with some, but not all, of its tensors.
+        ValueError: a name that the optimiser does not train; a tensor of another shape or dtype than its parameter
+            (for the key "step" the shape is [], a single number); a parameter with some, but not all, of the tensors
+            that this kind of optimiser keeps, or with others.
     """
     parameters, order = dict(model.named_parameters()), _optimised(model, optimizer)
     state: dict[int, dict[str, Tensor]] = {}

@@ -53,15 +53,19 @@ MIN_STEPS = 100  # fewer are too few to learn from
 def check_memory(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, noun: str = "series") -> None:
     """Raise InputError if the largest step of a run's first training would not fit into free memory, by an estimate.
 
-    The first training is pre-training, or fine-tuning if there is none. Memory is that of the GPU, if torch sees one.
-    The message says how much the step would take, and what to change; the error's `settings` hold a length of windows
-    that fits, if the examples are series and there is one.
+    The first training is pre-training, or fine-tuning if there is no pre-training. Memory is that of the GPU, if torch
+    sees one, else the computer's. The message says how much the step would take, and what to change.
+
+    Long series can be cut into windows, pieces of at most so many observations. If the examples are series, and windows
+    of some length between 256 and 8,192 would fit, the error's `settings` are [("window", the largest such length)],
+    else [].
 
     Args:
-        config: options of the fit; batch sizes and mask ratio count.
+        config: options of the fit; batch sizes and mask ratio are used.
         sizes: configuration of the model.
         lengths: [S] number of tokens of each example.
-        noun: what the examples are: "series", or another word for data that are cut into patches.
+        noun: what the message calls the examples: "series", or another word, such as "images", for data that are cut
+            into patches.
     """
     first = config.pretrains
     free = float(torch.cuda.mem_get_info()[0]) if torch.cuda.is_available() else free_memory()
@@ -84,13 +88,14 @@ def check_memory(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, nou
 
 
 def _memory(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, pretrains: bool) -> float:
-    """Estimate the bytes that a batch of the longest examples keeps for the backward pass of a training.
+    """Estimate the bytes that a training step keeps for its backward pass, on a batch of the longest example.
 
     Args:
-        config: options of the fit; batch sizes and mask ratio count.
+        config: options of the fit; batch sizes and mask ratio are used.
         sizes: configuration of the model.
         lengths: [S] number of tokens of each example.
-        pretrains: whether the training is pre-training, with a decoder, or fine-tuning.
+        pretrains: True for pre-training, in which the encoder reads visible tokens only and a decoder follows; False
+            for fine-tuning.
     """
     batch_size = (config.pretraining() if pretrains else config.finetuning()).batch_size or 1
     tokens = int(lengths.max()) * min(batch_size, len(lengths))
@@ -119,10 +124,10 @@ class Plan:
     ) -> None:
         """Start the clock; warn, through the reporter, if `minutes` are given along with numbers of epochs or steps.
 
-        Not warned of is `pretrain_epochs` of a trained model, which says that its pre-training continues.
+        With a trained model to start from, `pretrain_epochs` gives no warning, as it says that pre-training continues.
 
         Args:
-            folder: the run folder, in which trainings and plan.json are kept.
+            folder: the run folder; each training, and plan.json, is kept in its subfolder "training".
             config: options of the fit; its `minutes` are those of the whole run, None for no limit.
             started: time.monotonic() at the start of the run; now if None.
             reporter: says how long the run will take, and shows warnings; None shows warnings only.
@@ -151,28 +156,28 @@ class Plan:
 
         Args:
             lengths: [S] number of tokens of each series.
-            scored: indices of the series on which the run is scored.
-            finetuned: indices of the series on which fine-tuning trains; None without a fine-tuning.
-            members: number of networks that are trained, each of which predicts.
+            scored: indices, below S, of the series on which the run is scored.
+            finetuned: indices of the series on which fine-tuning trains; None if the run has no fine-tuning.
+            members: number of networks that are trained; each predicts all series.
         """
         self.lengths, self.scored, self.finetuned = np.asarray(lengths), scored, finetuned
         self.members = members
 
     @property
     def seconds(self) -> float:
-        """Seconds that the run may take; infinite without `minutes`."""
+        """Seconds that the whole run may take; infinite without the option `minutes`."""
         return 60 * (self.config.minutes or math.inf)
 
     @property
     def left(self) -> float:
-        """Seconds that are left, negative in a late run; infinite without `minutes`."""
+        """Seconds that are left of the run's time, negative in a late run; infinite without the option `minutes`."""
         return self.seconds - (time.monotonic() - self.started)
 
     @property
     def answers(self) -> float:
-        """Estimated seconds to predict all series by every network, and the scored ones once more.
+        """Estimated seconds in which every network predicts all series, and one network the scored series once more.
 
-        0 until `schedule` has measured the time of a token, thus always 0 without `minutes`.
+        It is 0 until `schedule` has measured the time of a token, so without the option `minutes` it is always 0.
         """
         return self.token * float(self.members * self.lengths.sum() + self.lengths[self.scored].sum())
 
@@ -180,31 +185,32 @@ class Plan:
     def shared(self) -> float:
         """Factor, from 1 to 5, by which work takes longer here than on an idle processor.
 
-        It is the wall time since this object was made, over the processor time of this process.
+        It is the wall time since this object was made, divided by the processor time of this process since then, and
+        limited to 1 to 5.
         """
         wall, processor = time.monotonic() - self.began[0], time.process_time() - self.began[1]
         return min(max(1.0, wall / max(processor, 1e-3)), MOST_SHARED)
 
     def afterwards(self, calibrates: bool = False) -> float:
-        """Estimate the seconds of a run's report, and with `calibrates` also those of the calibration of bands.
+        """Estimate the seconds that a run's report takes, with `calibrates` also the calibration of prediction bands.
 
-        They do not depend on the data, but grow where other work uses the processor (`shared`).
+        The estimate does not depend on the data, but grows if other programs use the processor, too.
         """
         return self.shared * (REPORT + (CALIBRATION if calibrates else 0.0))
 
     # ── trainings ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def options(self, stage: Stage, on_step: OnStep) -> dict[str, Any]:
-        """Return the keyword arguments of a stage for `train.pretrain` or `train.finetune`.
+        """Return keyword arguments for `train.pretrain` or `train.finetune`.
 
         Args:
             stage: "pre-training" or "fine-tuning".
             on_step: shows progress; called with (step, steps in all, running mean loss).
 
         Returns:
-            A dictionary with schedule (a function that sets the number of steps), on_step (as given), folder (where the
-            stage's log and checkpoint are kept), resume ("auto" or "never") and on_resume (called with a sentence that
-            says where a resumed run begins).
+            A dictionary with schedule (the method `schedule` of this stage, which sets the number of steps), on_step
+            (as given), folder (where the stage's log and checkpoint are kept), resume ("auto" if the run is resumed,
+            else "never") and on_resume (prints a sentence that says where a resumed training begins).
         """
         return {
             "schedule": partial(self.schedule, stage),
@@ -222,19 +228,23 @@ class Plan:
         validation: Examples | None,
         training: TrainConfig,
     ) -> TrainConfig:
-        """Return the settings of a training with as many steps, at least one, as fit into its share of the time.
+        """Return the settings of a training, changed to as many steps as fit into the training's share of the time.
 
-        If several networks are trained, each makes that many steps. The time of a token and of a step is measured; the
-        weights stay as they are. The number of steps is kept in plan.json, and is printed with the time at which the
-        run will end; a resumed run takes it from there, and prints nothing. Warns, through the reporter, of fewer than
-        100 steps. Without `minutes` the settings are returned unchanged.
+        There is at least one step. Without the option `minutes` the settings are returned unchanged, and nothing else
+        happens. Otherwise the time of a token and of a step is measured, which leaves the weights as they are. The
+        number of steps is stored in plan.json, and printed with the time at which the run will end; fewer than 100
+        steps give a warning. If plan.json has a number for this stage, as in a resumed run, that is taken, and nothing
+        is printed.
 
         Args:
             stage: "pre-training" or "fine-tuning".
-            objective: the model and its loss.
+            objective: the model and its loss; the weights stay as they are.
             examples: training data.
             validation: data that are evaluated after each epoch, which takes time, too; None for none.
-            training: the settings; their numbers of epochs and steps are replaced.
+            training: the settings; their fields epochs, epoch_steps and min_steps are replaced.
+
+        Returns:
+            The changed settings. If several networks are trained, they are for each of them.
         """
         if self.config.minutes is None:
             return training
@@ -271,27 +281,29 @@ class Plan:
 
     @property
     def compared(self) -> float:
-        """How many series boosting and other partners learn from at most while methods are compared.
+        """Largest number of series on which boosting or a similar method is trained while methods are compared.
 
-        There are 500 for each minute of the run, fewer if other work uses the processor. Copies of series that are cut
-        off early count as well (see `FitConfig.early`). Infinite without `minutes`.
+        It is 500 for each minute of the run, fewer if other programs use the processor, too; rounded up. It is infinite
+        without the option `minutes`. If series are also learnt from as copies that are cut off early
+        (`FitConfig.early`), each copy counts as a series.
         """
         return math.inf if self.config.minutes is None else math.ceil(COMPARED * self.config.minutes / self.shared)
 
     def learnt(self, name: str, compared: int, seconds: float) -> float:
-        """Return how many series a partner such as boosting may learn from in its final fit.
+        """Return how many series a partner (a method next to the network, such as boosting) is at last trained on.
 
-        With `minutes` it is as many as fit into the partners' share of the time that is left, if time grows in
-        proportion to their number, but not fewer than `compared`. The number is kept in plan.json, so that a resumed
-        run uses the same. Copies of series that are cut off early (see `FitConfig.early`) count as series.
+        Each partner may take a quarter of the time that is left. From an earlier fit the number of series is computed
+        that needs so much time, if time is proportional to it. The number is stored in plan.json; if plan.json has one
+        for this partner already, as in a resumed run, that is returned. Copies of series that are cut off early
+        (`FitConfig.early`) count as series.
 
         Args:
             name: name of the partner.
-            compared: number of series that it has learnt from already.
-            seconds: duration of that.
+            compared: number of series of the earlier fit.
+            seconds: duration of the earlier fit.
 
         Returns:
-            A whole number; infinity without `minutes`.
+            A whole number, at least `compared`; infinity without the option `minutes`.
         """
         if self.config.minutes is None:
             return math.inf
@@ -299,14 +311,15 @@ class Plan:
         return self._keep(name, lambda: int(max(compared, fit)))
 
     def answered(self) -> tuple[np.ndarray, int] | None:
-        """Return which series there is time to predict, and how many observations of each at most.
+        """Return which series there is time to predict, and to how many observations longer series are to be cut.
 
-        The series are drawn at random by the seed of the fit; there is at least one. In a run without fine-tuning, long
-        series are cut, so that about eight can be predicted, but not to fewer than 2,000 observations.
+        The series are drawn at random by the seed of the fit; there is at least one. With fine-tuning no series is cut,
+        as a label is of the whole series. Without it, the number of observations is such that about eight series of
+        this length can be predicted, but at least 2,000.
 
         Returns:
-            Ascending indices of the series, and a number of observations; None if all can be predicted whole, as always
-            without `minutes`.
+            Ascending indices of the series, and the largest number of observations of a series. None if there is time
+            to predict all series whole, as always without the option `minutes`.
         """
         left = self.left - self.afterwards()
         if self.config.minutes is None or self.answers <= left + LATE * self.seconds:
@@ -325,13 +338,13 @@ class Plan:
     # ── plan.json ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _keep(self, name: str, number: Callable[[], int]) -> int:
-        """Return the number that plan.json has for a stage or partner; without one, call `number` and store it there.
+        """Return the number that plan.json has under a name; if it has none, compute one and store it there.
 
         A resumed run thus makes as many steps as were planned before.
 
         Args:
-            name: of the stage or partner.
-            number: computes the number, at least 1; it is called only if there is none yet.
+            name: a stage of training, or a method next to the network, such as boosting.
+            number: computes the number, at least 1; it is called only if plan.json has none.
         """
         kept = self._read()
         if name not in kept:
@@ -340,9 +353,9 @@ class Plan:
         return kept[name]
 
     def _read(self) -> dict[str, int]:
-        """Return plan.json, {name of a stage or partner: number}; {} if there is no such file or it is no JSON.
+        """Return plan.json as {name of a stage or method: number}; {} if there is no such file or it is no JSON.
 
-        Numbers below 1, and what is no whole number, are left out.
+        Entries whose value is not a whole number of at least 1 are left out.
         """
         try:
             kept = json.loads((self.folder / PLAN).read_text(encoding="utf-8"))
@@ -352,12 +365,12 @@ class Plan:
 
 
 def _of_steps(training: TrainConfig, steps: int, per_epoch: int) -> TrainConfig:
-    """Return the settings of a training changed to about, but at most, `steps` steps, in epochs of equal length.
+    """Return the settings of a training, changed to at most, and nearly, `steps` steps, in epochs of equal length.
 
-    An epoch is a whole pass over all examples or a shorter part of one, whichever comes nearer to `steps`.
+    An epoch is a whole pass over all examples, or a shorter part of one if that comes nearer to `steps`.
 
     Args:
-        training: the settings; epochs, epoch_steps and min_steps are replaced.
+        training: the settings; epochs, epoch_steps and min_steps are replaced, and it is not changed in place.
         steps: at least 1.
         per_epoch: number of steps of a pass over all examples.
     """
@@ -371,12 +384,10 @@ class _Measured(Exception):
 
 
 def measure_step(objective: Objective, examples: Examples, training: TrainConfig) -> float:
-    """Return the seconds of a training step: the median of about ten steps after a warm-up, fewer if they are slow.
-
-    A copy of the model is trained; `objective` stays as it is.
+    """Return how many seconds a training step takes: the median of ten steps after ten others, fewer if they are slow.
 
     Args:
-        objective: the model and its loss.
+        objective: the model and its loss; a copy of it is trained, and it stays as it is.
         examples: training data.
         training: settings of the training.
     """
@@ -396,12 +407,14 @@ def measure_step(objective: Objective, examples: Examples, training: TrainConfig
 
 
 def measure_token(objective: Objective, examples: Examples, training: TrainConfig) -> float:
-    """Return the seconds per token of a forward pass without gradients, measured on batches of about 16,000 tokens.
+    """Return the seconds per token of a forward pass without gradients.
+
+    It is measured on training batches of, together, about 16,000 tokens or all tokens there are.
 
     Args:
         objective: the model and its loss, which stay as they are.
         examples: data of the training.
-        training: its settings; seed and size of the batches, and precision, count.
+        training: settings of the training; seed and size of the batches, and precision, are used.
     """
     every = plan_batches(examples.lengths, training.seed, 0, training.batch_size, training.batch_tokens)
     tokens = np.cumsum([examples.lengths[index].sum() for index in every])

@@ -21,8 +21,8 @@ def taken_precision(precision: Precision, device: torch.device | None = None) ->
     """Return the number format of matrix products, "fp32" or "bf16".
 
     Args:
-        precision: is returned as it is, except "auto", which gives "bf16" if the device is an NVIDIA GPU or a processor
-            that has units for it, else "fp32".
+        precision: "fp32" or "bf16", which is returned; or "auto", which gives "bf16" if the device is an NVIDIA GPU
+            or a processor, and has hardware for bf16 products, else "fp32".
         device: where the products are computed; None means `default_device()`.
     """
     if precision != "auto":
@@ -44,8 +44,10 @@ def has_matrix_units() -> bool:
 def autocast(config: TrainConfig, device: torch.device) -> Any:
     """Return a context manager within which torch multiplies matrices on a device in the precision of the settings.
 
+    For bf16 it is `torch.autocast`; for fp32 it does nothing.
+
     Args:
-        config: of its fields, `precision` counts; see `taken_precision`.
+        config: its field `precision` is used: "fp32", "bf16", or "auto" for bf16 where the hardware has it.
         device: where the matrices are.
     """
     low = taken_precision(config.precision, device) == "bf16"

@@ -28,16 +28,16 @@ def evaluate(
     """Return the mean loss over all targets of all examples, each target with equal weight; NaN without any target.
 
     Use it for a validation loss. The model predicts without augmentation, on the default device and without gradients;
-    its mode and device are then as before. Of an objective with several temperatures, the best mean counts.
+    its mode and device are then as before. If the objective returns losses at several temperatures, the smallest of
+    their means is returned.
 
     Args:
         objective: the model and its loss.
         examples: data, such as the validation part.
         config: size of the batches, and precision.
-        every: evaluate only one in `every` examples, spread evenly over their lengths, or more, if these would be fewer
-            than about one batch.
-        batches: indices of the examples of each batch to evaluate; None takes all examples that `every` leaves, those
-            of similar lengths together. With batches, `every` is not used.
+        every: evaluate only one in `every` examples, spread evenly over their lengths, but at least about one batch.
+        batches: indices of the examples of each batch to evaluate; `every` is then not used. None makes batches of
+            similar lengths from the examples that `every` leaves.
     """
     loss, count = torch.zeros(()), 0.0
     with _evaluating(objective, config) as device:
@@ -83,8 +83,8 @@ def predict(
 def _evaluating(module: nn.Module, config: TrainConfig) -> Iterator[torch.device]:
     """Put the module on the default device and in evaluation mode; yield the device.
 
-    Within the context torch computes no gradients, and in the precision of `config`. Afterwards the module's device and
-    mode are restored.
+    Within the context no gradients are computed, and matrices are multiplied in the precision of `config`. Afterwards
+    the module is on its former device and in its former mode, also after an error.
     """
     device, training = next(module.parameters()).device, module.training
     there = default_device()
@@ -102,8 +102,7 @@ def _batches(examples: Examples, config: TrainConfig, every: int = 1) -> list[np
     Args:
         examples: the S examples.
         config: size of the batches, `batch_size` or `batch_tokens`.
-        every: take only one in `every` examples, spread evenly over their lengths, or more, if these would be fewer
-            than about one batch.
+        every: take only one in `every` examples, spread evenly over their lengths, but at least about one batch.
     """
     sizes = (config.batch_size, config.batch_tokens)
     batches = by_length(examples.lengths, *sizes)

@@ -116,10 +116,10 @@ class TrainConfig(LoopOptions):
         check_fields(self, RANGES)
 
     def passes(self, steps: int) -> int:
-        """Return how many passes a training makes: `epochs`, or more if `min_steps` needs more.
+        """Return how many passes (epochs) a training makes: `epochs`, or more if `min_steps` needs more.
 
         Args:
-            steps: number of steps of a pass.
+            steps: number of steps of a pass, at least 1.
         """
         return max(self.epochs, math.ceil(self.min_steps / steps))
 
@@ -374,17 +374,17 @@ class FitConfig(
 
     @property
     def shared(self) -> int:
-        """Number of observations that two neighbouring windows share: `overlap`, or else a sixteenth of `window`.
+        """Number of observations that two neighbouring windows, pieces of a long series, share.
 
-        0 if neither is set.
+        It is `overlap`, or if that is None, a sixteenth of `window`, rounded down; 0 if neither is set.
         """
         return (self.window or 0) // 16 if self.overlap is None else self.overlap
 
     def _check_pretrained(self) -> None:
-        """Raise InputError for options that the model to start from (`pretrained`) decides itself, such as its sizes.
+        """Raise InputError if options are set that the model to start from (`pretrained`) decides, such as its sizes.
 
-        If its pre-training is not continued, options of masking are refused, too. Only options that differ from their
-        defaults count; without `pretrained` nothing is checked.
+        If its pre-training is not continued, options of masking are refused, too. An option is set if it differs from
+        its default. Without `pretrained` nothing is checked.
         """
         if self.pretrained is None:
             return
@@ -397,32 +397,35 @@ class FitConfig(
 
     @property
     def pretrains(self) -> bool:
-        """Whether there is any pre-training: always of a new model, else if `pretrain_epochs` is above 0."""
+        """Whether there is pre-training: always for a new model; for a trained one if `pretrain_epochs` is above 0."""
         return self.pretrained is None or bool(self.pretrain_epochs)
 
     def changed(self, *options: str | type) -> list[str]:
-        """Return the names of the given options that differ from their defaults, in the order given.
+        """Return the names of those among the given options whose values differ from their defaults.
 
         Args:
-            options: names of options, or groups of them as classes, such as `MaskingOptions`.
+            options: each the name of an option, or a class such as `MaskingOptions` for all its fields. The answer is
+                in this order.
         """
         defaults = {field.name: field.default for field in dataclasses.fields(self)}
         groups = [[one] if isinstance(one, str) else [each.name for each in dataclasses.fields(one)] for one in options]
         return [name for group in groups for name in group if getattr(self, name) != defaults[name]]
 
     def pretraining(self) -> TrainConfig:
-        """Return the settings of pre-training: the options of this fit, with `pretrain_epochs` passes (None or 0: 5).
+        """Return the settings of pre-training: the options of this fit that concern any training.
 
-        Betas that are not set are 0.9 and 0.95.
+        The number of epochs is `pretrain_epochs`, or 5 if that is None or 0. Betas that are not set are 0.9 and 0.95.
+        The weights of the best validation loss are kept.
         """
         epochs = self.pretrain_epochs or PRETRAIN_EPOCHS
         return self._training(epochs=epochs, betas=self.betas or (0.9, 0.95))
 
     def finetuning(self) -> TrainConfig:
-        """Return the settings of fine-tuning: the options of this fit, where those named finetune_... come first.
+        """Return the settings of fine-tuning: the options of this fit that concern any training.
 
-        Betas that are not set are 0.9 and 0.999. With `tune="probe"` the rate is 30 times `base_lr`, unless
-        `finetune_lr` is set.
+        Epochs, batch size and highest learning rate are `finetune_epochs`, `finetune_batch_size` and `finetune_lr`. If
+        the last two are not set, they are `batch_size` and `base_lr`, or 30 times `base_lr` with `tune="probe"`. Betas
+        that are not set are 0.9 and 0.999. The weights of the best validation loss are kept.
         """
         rate = self.finetune_lr or (PROBE_FASTER * self.base_lr if self.tune == "probe" else self.base_lr)
         batch_size, betas = self.finetune_batch_size or self.batch_size, self.betas or (0.9, 0.999)
@@ -441,11 +444,11 @@ class FitConfig(
         return TrainConfig(**{**same, **of_stage}, keep_best=True)
 
     def strategy(self, kind: str) -> Masking:
-        """Return what hides tokens in pre-training, a `Masking` with the mask ratio of this fit.
+        """Return the `Masking` that hides tokens in pre-training, with the mask ratio of this fit.
 
         Args:
-            kind: of the data, "observations" or "patches"; masking "auto" is "blocks" for the first and "ratio" for the
-                second.
+            kind: what a token is, "observations" or "patches". It decides for masking="auto" only, which is then
+                "blocks" (stretches are hidden) for observations, and "ratio" (single tokens) for patches.
         """
         from rotarymae.masking import Masking
 

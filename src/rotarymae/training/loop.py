@@ -45,9 +45,9 @@ class TrainResult:
     """History and totals of a run.
 
     Attributes:
-        history: dictionaries in the order of time, each with step and epoch, and either with loss (mean of the steps
-            since the last one) and lr, every `log_every` steps; or with validation (the loss), after an epoch; or
-            with skipped (how many steps so far) and series (names), after a step that was skipped.
+        history: dictionaries in the order of time, each with step and epoch, and of one of three kinds: with loss (mean
+            of the steps since the last one of this kind) and lr, every `log_every` steps; with validation (the loss),
+            after an epoch; with skipped (number of steps skipped so far) and series (names), after a skipped step.
         seconds: wall time of this call's part of the run.
         tokens: number of tokens trained on, without padding.
         steps: number of steps, skipped ones included.
@@ -85,8 +85,8 @@ def fit(
         objective: model and loss.
         examples: training data.
         config: settings of the training.
-        validation: data that are evaluated after every epoch, with the same masks each time; if an epoch is a part of a
-            pass (`epoch_steps`), about as large a part of them. None for none.
+        validation: data that are evaluated after every epoch, with the same masks each time. If `epoch_steps` makes an
+            epoch only a part of a pass, about as large a part of these data is evaluated. None for none.
         folder: where log.jsonl and checkpoints are written; None keeps nothing.
         resume: "never" refuses a folder with a run in it; "auto" continues from its checkpoint, if there is one. The
             caller makes sure that data and settings are the same.
@@ -94,14 +94,14 @@ def fit(
         on_resume: called with a sentence that says where a run with resume="auto" begins; never without a folder.
 
     Raises:
-        InputError: no training or validation examples; another `resume`; a folder with a run in it, if `resume` is
-            "never", or in which another process trains.
-        TrainingDiverged: more than `max_skipped` steps had non-finite numbers, or a weight became non-finite.
+        InputError: no training examples, or validation examples given but empty; another `resume`; a folder with a run
+            in it, if `resume` is "never"; a folder in which another process trains.
+        TrainingDiverged: more than `max_skipped` steps had a non-finite loss or gradient, or a weight is not finite.
         ModelDirectoryError: the checkpoint is damaged or does not fit the model.
         OSError: a checkpoint or the log could not be written; earlier checkpoints stay.
 
     Warns:
-        InputWarning: over 3 % of the steps were skipped; a loss that ended far above where it began.
+        InputWarning: over 3 % of the steps were skipped; or the loss ended far above where it began.
     """
     choose("resume", resume, ("never", "auto"))
     if len(examples.lengths) == 0:
@@ -131,14 +131,14 @@ class _Loop:
         validation: Examples | None,
         folder: str | Path | None,
     ) -> None:
-        """Move the model to the default device; create its optimiser and an empty state.
+        """Move the model to the default device; create its optimiser and a state of no steps.
 
         Args:
             objective: model and loss; trained in place.
             examples: training data.
             config: settings of the training.
             validation: data that are evaluated after every epoch; None for none.
-            folder: where log and checkpoints are kept, opened by `run`; None keeps nothing.
+            folder: where `run` keeps log and checkpoints; None keeps nothing.
         """
         self.objective, self.examples, self.config = objective, examples, config
         self.validation = validation
@@ -162,7 +162,8 @@ class _Loop:
     ) -> TrainResult:
         """Train all epochs, evaluate after each, and save checkpoints; return the history and totals.
 
-        The model then has its last weights, or with `keep_best` those of the best validation loss.
+        The model then has its last weights, or with `keep_best` those of the best validation loss. Without a folder no
+        checkpoint is saved, and `resume` and `on_resume` have no effect.
 
         Args:
             resume: "never" refuses a folder with a run in it; "auto" continues from its checkpoint, if there is one.
@@ -170,10 +171,14 @@ class _Loop:
             on_resume: called with a sentence that says where a run with resume="auto" begins; None for none.
 
         Raises:
-            InputError: a folder with a run in it, if `resume` is "never", or in which another process trains.
-            TrainingDiverged: more than `max_skipped` steps had non-finite numbers, or a weight became non-finite.
+            InputError: `resume` is "never" and the folder has a run in it; or another process trains in the folder.
+            TrainingDiverged: more than `max_skipped` steps had a non-finite loss or gradient, or a weight is not
+                finite.
             ModelDirectoryError: the checkpoint is damaged or does not fit the model.
             OSError: a checkpoint or the log could not be written.
+
+        Warns:
+            InputWarning: over 3 % of the steps were skipped; or the loss ended far above where it began.
         """
         config, state, started = self.config, self.state, time.monotonic()
         if self.run_folder is not None:
@@ -210,10 +215,11 @@ class _Loop:
         Args:
             folder: the folder of the run.
             resume: "never" refuses a folder with a run in it; "auto" accepts one.
-            on_resume: called, unless `resume` is "never", with a sentence that says where training begins.
+            on_resume: called with a sentence that says at which step training begins; not if `resume` is "never". None
+                for none.
 
         Raises:
-            InputError: a folder with a run in it, if `resume` is "never", or in which another process trains.
+            InputError: `resume` is "never" and the folder has a run in it; or another process trains in the folder.
             ModelDirectoryError: the checkpoint is damaged or does not fit the model.
         """
         folder.open(resume)
@@ -230,19 +236,23 @@ class _Loop:
             )
 
     def _plan(self, epoch: int) -> list[np.ndarray]:
-        """Return all batches of a pass over the examples as arrays of indices; an epoch may be a part of them."""
+        """Return the batches of a whole pass over the training examples, in order, each an array of indices.
+
+        Where the setting `epoch_steps` limits an epoch, it takes the first ones of them.
+        """
         config = self.config
         return plan(self.examples.lengths, config.seed, epoch, config.batch_size, config.batch_tokens)
 
     def _step(self, batch: Batch, at: float, steps: int) -> float | None:
-        """Take one optimiser step on a batch; return its mean loss, or None if there is none that is finite.
+        """Set the learning rate, take one optimiser step on a batch, and return its mean loss.
 
-        The weights stay as they are if the loss or the gradient is not finite, which is recorded as a skipped step, or
-        if the batch has nothing to predict. Tokens and skipped steps are added to the state; the caller counts steps.
+        If the loss or the gradient is not finite, the weights stay as they are, the step is recorded as skipped, and
+        None is returned. If the batch has nothing to predict, the weights stay, and None is returned. The batch's
+        tokens and a skipped step are counted in the state; the caller counts steps.
 
         Args:
             batch: the data of the step.
-            at: place in the schedule of the learning rate: steps taken before, from 0; may be a fraction.
+            at: number of steps before this one in the schedule of the learning rate; may be a fraction.
             steps: number of steps of the whole schedule.
         """
         config, state = self.config, self.state
@@ -278,15 +288,19 @@ class _Loop:
 
     @property
     def _too_many_skipped(self) -> bool:
-        """Whether more steps were skipped than `max_skipped` allows, at least one of them by this process."""
+        """Whether more than `max_skipped` steps were skipped, and at least one of them by this process.
+
+        A resumed run thus goes on until it skips a step itself.
+        """
         return self.state.skipped > self.config.max_skipped and bool(self.last_skip_message)
 
     def _save(self) -> None:
-        """Save a checkpoint now, if there is a folder, and start the clock of the next one.
+        """Check the weights, save a checkpoint if there is a folder, and restart the time until the next one.
 
         Raises:
-            TrainingDiverged: a weight is not finite, and nothing is saved; or too many steps were skipped, and the
-                checkpoint is saved first, as the weights are still good.
+            TrainingDiverged: a weight is not finite; nothing is saved. Or too many steps were skipped; the checkpoint
+                is saved first, as the weights are still good.
+            OSError: the checkpoint could not be written.
         """
         state, config = self.state, self.config
         advice = [f"lower base_lr ({config.base_lr:g})"]
@@ -310,7 +324,7 @@ class _Loop:
             )
 
     def _last_good(self) -> str:
-        """Return a sentence on where the last checkpoint is, to end a message; "" without one."""
+        """Return " The last good checkpoint is PATH.", to end a message; "" if there is no checkpoint."""
         if self.run_folder is None or not self.run_folder.checkpoint.exists():
             return ""
         return f" The last good checkpoint is {self.run_folder.checkpoint}."
@@ -318,7 +332,8 @@ class _Loop:
     def _warn_of_a_poor_run(self) -> None:
         """Warn (InputWarning) if over 3 % of the steps were skipped, and if the loss ended far above its start.
 
-        The second is not looked at in a run of fewer than 20 steps.
+        Far is more than the first loss's absolute value, and more than 0.5; the loss at the end is the running mean. A
+        run of fewer than 20 steps gets the first warning only.
         """
         state, config = self.state, self.config
         if state.skipped > MANY_SKIPPED * state.step:
@@ -344,11 +359,13 @@ class _Loop:
             )
 
     def _log(self, loss: float | None, epoch: float) -> None:
-        """Add a step's loss to the running means; every `log_every` steps, record their mean and the learning rate.
+        """Add a step's loss to the running means; every `log_every` steps, record the mean loss and the learning rate.
+
+        The mean is that of the steps since the last such record; if none of them had a loss, nothing is recorded.
 
         Args:
-            loss: mean loss of the step; None if it had none that is finite.
-            epoch: number of epochs done, with the current one's part as a fraction.
+            loss: mean loss of the step; None if it had no finite one.
+            epoch: number of epochs done before this step, with the done part of the current one as a fraction.
         """
         state = self.state
         if loss is not None:
@@ -369,9 +386,10 @@ class _Loop:
             self.run_folder.log(line)
 
     def _end_epoch(self, every: int) -> None:
-        """Count the epoch, evaluate, log the validation loss, and with `keep_best` keep the weights if it is the best.
+        """Count the epoch as done, evaluate the model, and record the validation loss and whether it is the best.
 
-        Without validation examples only the epoch is counted.
+        With `keep_best` the weights of the best finite loss are copied. Without validation examples the epoch is
+        counted, and nothing else happens.
 
         Args:
             every: only one in `every` validation examples is evaluated; above 1 if an epoch is a part of a pass.
@@ -389,9 +407,10 @@ class _Loop:
                 self.best_weights = {name: tensor.detach().cpu().clone() for name, tensor in weights.items()}
 
     def _checkpoint_if_due(self) -> None:
-        """Save a checkpoint if one is due, by `checkpoint_minutes` or `checkpoint_steps`.
+        """Save a checkpoint if one is due by `checkpoint_minutes` or `checkpoint_steps`; check the run then.
 
-        Raises TrainingDiverged if the run must end, because too many steps were skipped or a weight is not finite.
+        Raises TrainingDiverged if a checkpoint is due and a weight is not finite; and in any case if too many steps
+        were skipped, after saving.
         """
         state, config = self.state, self.config
         by_step = config.checkpoint_steps is not None and state.step % config.checkpoint_steps == 0
@@ -403,16 +422,16 @@ class _Loop:
 
 @contextmanager
 def with_gradients() -> Iterator[None]:
-    """Compute gradients within the `with` block, whatever mode the caller is in."""
+    """Compute gradients within the `with` block, also if the caller is under `torch.no_grad` or `inference_mode`."""
     with torch.inference_mode(False), torch.enable_grad():
         yield
 
 
 @contextmanager
 def compile_blocks(model: nn.Module) -> Iterator[None]:
-    """Compile a model's transformer blocks by torch.compile within the `with` block; afterwards they are as before.
+    """Compile a model's transformer blocks in place, by torch.compile, for the time of the `with` block.
 
-    Blocks that are compiled already stay so.
+    Blocks that are compiled already stay so afterwards.
     """
     eager = [block for block in model.modules() if isinstance(block, Block) and block._compiled_call_impl is None]
     for block in eager:

@@ -29,9 +29,10 @@ class Objective(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, batch: Batch) -> Loss:
-        """Return the loss of a batch, the sum over its terms and their number; both are 0 if it has none.
+        """Return the loss of a batch as `Loss` (sum over its terms, number of terms); both are 0 if it has no terms.
 
-        In evaluation mode there may be several sums [T], of which the smallest counts (see `Supervised`).
+        The sum is a number, with gradients in training. In evaluation mode it may be several numbers [T], one for each
+        of T temperatures by which logits are divided; the smallest of their means over all data is the loss.
         """
 
 
@@ -68,8 +69,10 @@ class Pretraining(Objective):
         self.beta = beta
 
     def forward(self, batch: Batch) -> Loss:
-        """Predict the hidden tokens of a batch from the visible ones, and return the loss of their observed values.
+        """Predict the hidden tokens of a batch from the visible ones; return the loss at their observed values.
 
+        The loss is the negative log-likelihood, as `Loss` (sum over the values, number of values). If the batch has
+        the errors of measurement, their variance is added to the predicted one. `beta` is used in training mode only.
         Raises AssertionError for a batch without `masked`, the hidden tokens.
         """
         assert batch.masked is not None, "pre-training needs batches with masked tokens"
@@ -90,19 +93,20 @@ class Supervised(Objective):
         Args:
             model: called with (tokens, static features [B, F] or None); returns outputs, such as logits [B, classes].
             loss: called with (outputs, targets); returns their loss as (sum, count).
-            tempered: whether outputs are logits that are divided by a temperature after training. A validation loss is
-                then that of the best of `TEMPERATURES`: few series are soon learnt by heart, and their network, too
-                sure of itself, would lose to one that has learnt nothing.
+            tempered: whether outputs are logits that will be divided by a temperature after training. In evaluation
+                mode the loss is then computed at each of `TEMPERATURES`, 0.5 to 4, and the best one counts. Otherwise
+                a network that is too sure of itself, as after training on few series, would look worse than an
+                untrained one.
         """
         super().__init__()
         self.model, self.loss = model, loss
         self.temperatures = TEMPERATURES if tempered else (1.0,)
 
     def forward(self, batch: Batch) -> Loss:
-        """Return the loss of the model's outputs at the targets of a batch.
+        """Return the loss of the model's outputs at the targets of a batch, as `Loss` (sum, number of terms).
 
-        In evaluation mode a tempered objective returns one sum per temperature, [T], and a single count. Raises
-        AssertionError for a batch without targets.
+        In evaluation mode a tempered objective returns a sum for each of its T temperatures, [T], and one number of
+        terms. Raises AssertionError for a batch without targets.
         """
         assert batch.targets is not None, "a supervised training needs batches with targets"
         outputs, targets = self.model(batch.inputs, batch.static), batch.targets

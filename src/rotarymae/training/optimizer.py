@@ -25,8 +25,8 @@ STATE = {torch.optim.AdamW: {"step", "exp_avg", "exp_avg_sq"}, torch.optim.SGD: 
 def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
     """Return a new optimiser, AdamW or SGD as the settings say, for all parameters of a model with requires_grad.
 
-    `weight_decay` applies to weight matrices only. The learning rate is `base_lr`, until the training loop sets another
-    before each step.
+    `weight_decay` applies only to parameters of two or more axes. The learning rate is `base_lr`; the training loop
+    sets another one before each step.
     """
     return OPTIMIZERS[config.optimizer](parameter_groups(model, config.weight_decay), config)
 
@@ -50,8 +50,9 @@ def learning_rate(step: float, steps: int, warmup: float, base_lr: float) -> flo
 def parameter_groups(model: nn.Module, weight_decay: float) -> ParameterGroups:
     """Return the trainable parameters of a model as torch's groups, so that only matrices decay.
 
-    Parameters of two or more axes decay by `weight_decay`; norms, biases and other vectors do not. The result is one or
-    two dictionaries with "params" and "weight_decay", as a group without parameters is left out.
+    Parameters of two or more axes decay by `weight_decay`; norms, biases and other vectors do not (0.0). The result is
+    a list of at most two dictionaries with "params" and "weight_decay", decaying ones first; a group without
+    parameters is left out.
     """
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     matrices, others = ([one for one in trained if (one.ndim >= 2) == decays] for decays in (True, False))
