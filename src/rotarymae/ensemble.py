@@ -36,8 +36,8 @@ class Ensemble(Pipeline):
     def of(cls, members: Sequence[Pipeline]) -> Self:
         """Create an ensemble of the folds' pipelines.
 
-        Preprocessor, model and options are those of the first; classes are decided by the geometric mean of the weights
-        of all folds.
+        Preprocessor, model and options are those of the first. If probabilities are multiplied by weights before a
+        class is decided, the weights are the geometric means of the folds' weights.
 
         Args:
             members: the fine-tuned pipelines of the folds, at least one, of the same classes.
@@ -52,12 +52,13 @@ class Ensemble(Pipeline):
 
     @property
     def predictor(self) -> Predictor:
-        """Predictor that describes those of the folds: their choice, partners and errors. It cannot predict itself.
+        """Predictor that describes the folds' predictors; it cannot predict itself.
 
-        Its choice is that of all folds; if they chose differently, "combined", or "model" if no partner is in every
-        fold. It has the partners that every fold has, as the first fold fitted them. Its errors are the validation
-        errors of all folds, ascending in each output, for the methods that every fold has. Weights, temperatures and
-        losses are empty.
+        `partners`, the methods next to the network such as boosting, are those that every fold has, as the first fold
+        fitted them. `choice` is the choice of all folds; if they chose differently, it is "combined", or "model" if no
+        partner is in every fold. `errors` are the absolute validation errors of all folds together, {method: for each
+        output a list, ascending}, for the methods that every fold has; empty except for a regression. Weights,
+        temperatures and losses are empty.
         """
         every = [member.predictor for member in self.members]
         choices, errors = {one.choice for one in every}, [one.errors for one in every]
@@ -72,11 +73,16 @@ class Ensemble(Pipeline):
         return Predictor(every[0].task, choice, because, shared, {}, {}, {}, merged)
 
     def outputs(self, X: Any, predictor: str = "auto", on_step: Any = None) -> np.ndarray:
-        """Return the mean of the folds' outputs, float [S, K]: probabilities of classes or intervals, or values.
+        """Return the mean of the folds' outputs, float [S, K].
+
+        The K columns are calibrated probabilities of classes or, for times to an event, of the first fold's intervals
+        of time; or a regression's values, in the units of the targets.
 
         Args:
             X: data in any form that `dataset` reads, of S series.
-            predictor: "model", "features", "combined", or "auto" for what every fold chose, else "combined".
+            predictor: "model" (the network), "features" (boosting), "combined" (all methods); or "auto", the choice of
+                all folds. If they chose differently, "auto" is "combined", or "model" if no other method is in every
+                fold.
             on_step: called with (batches done, batches in all) of each fold anew, for progress bars; None for none.
 
         Raises:
@@ -87,9 +93,10 @@ class Ensemble(Pipeline):
         return np.mean([self.require_labels().convert(one, member.labels) for member, one in each], axis=0)
 
     def every(self, X: Any, on_step: Any = None) -> dict[str, np.ndarray]:
-        """Return {predictor: outputs [S, K]} of the network, boosting and others, each the mean over the folds.
+        """Return {method: outputs [S, K]} of the network, the methods next to it and the combination.
 
-        A predictor that some fold lacks is left out.
+        Each is the mean of the folds' outputs: calibrated probabilities of K classes or intervals of time, or values of
+        K outputs. A method that some fold lacks is left out.
 
         Args:
             X: data in any form that `dataset` reads, of S series.
@@ -101,12 +108,12 @@ class Ensemble(Pipeline):
         return {name: np.mean([labels.convert(one[name], theirs) for theirs, one in each], axis=0) for name in names}
 
     def require_one(self) -> Pipeline:
-        """Raise InputError ("several-models"), always: an ensemble of folds only predicts."""
+        """Raise InputError (code "several-models"), always, as an ensemble of folds can only predict."""
         raise several_models(len(self.members))
 
 
 def load(source: str | Path, precision: Precision = "auto") -> Pipeline:
-    """Load a saved pipeline; the run of a cross-validation is an `Ensemble` of the pipelines of its folds.
+    """Load a saved pipeline; for the run of a cross-validation, an `Ensemble` of the pipelines of its folds.
 
     Parameters
     ----------

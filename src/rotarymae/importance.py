@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 
 def importance(pipeline: Pipeline, dataset: SeriesDataset, on_step: Any = None) -> list[np.ndarray]:
-    """Return how much each observation matters to the model: for each series an array [n], in order of time.
+    """Return how much each observation matters to the network: a list with an array [n] per series, in order of time.
 
-    Each observation is left out in turn, so a series of n observations costs n predictions. For a classifier,
-    importance is the drop of the predicted class's log-probability, in nats; it is negative for observations that speak
-    against that class. For a regressor, it is how far the prediction moves, in standard deviations of the training
-    targets (root mean square over outputs). For a time to an event, it is by how much the observation lengthens the
-    expected time; it is negative for observations that raise the risk. A series of one observation gets NaN.
+    Each of a series' n observations is left out in turn. For a classifier, importance is by how much the predicted
+    class's log-probability then drops, in nats; it is negative for observations that speak against that class. For a
+    regressor, it is how far the prediction moves, in standard deviations of the training targets (root mean square over
+    outputs). For a time to an event, it is by how much the expected time gets shorter, in the table's unit; it is
+    negative for observations that raise the risk. A series of a single observation gets [NaN].
 
-    Only the network is asked, not what else predicts in the pipeline (boosted trees).
+    Only the network is asked, not other methods in the pipeline (boosted trees).
 
     Args:
         pipeline: has the fine-tuned model.
@@ -39,7 +39,8 @@ def importance(pipeline: Pipeline, dataset: SeriesDataset, on_step: Any = None) 
         on_step: called with (batches done, batches in all), for progress bars; None for none.
 
     Raises:
-        InputError: a model without a head; series longer than the model reads in one piece, or unlike training's.
+        InputError: a model without a head; series longer than the model reads in one piece; series with other columns
+            or channels than those of training.
     """
     labels = pipeline.require_labels()
     preprocessor = pipeline.require_series()
@@ -55,7 +56,7 @@ def importance(pipeline: Pipeline, dataset: SeriesDataset, on_step: Any = None) 
     most_tokens = config.batch_tokens or 8192
 
     def read(model: nn.Module, batch: Batch) -> list[np.ndarray]:
-        """Return a list with the importances [n] of each series in the batch; [NaN] for one of one observation."""
+        """Return the importances [n] of each series in the batch, as a list; [NaN] for a series of one observation."""
         whole, rows = model(batch.inputs, batch.static).float(), []
         for row, i in enumerate(batch.series):
             if dataset.lengths[i] < 2:
@@ -72,7 +73,7 @@ def importance(pipeline: Pipeline, dataset: SeriesDataset, on_step: Any = None) 
 
 
 def _without_each(dataset: SeriesDataset, preprocessor: ObservationPreprocessor, i: int) -> Tokens:
-    """Return n rows of tokens for a series of n observations: row k has all of them but observation k.
+    """Return n rows of tokens for a series of n observations: row k has all observations but the k-th.
 
     Args:
         dataset: the series.

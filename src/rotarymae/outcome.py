@@ -71,12 +71,14 @@ class Outcome:
     def sample(self, rows: np.ndarray, most: int) -> Outcome:
         """Return a copy of the outcome that is cut to some series, with their labels and split; call it before scoring.
 
-        Added to `rows` are one training and one scored series, and a training series of each class. The metrics get an
-        entry "sample": the numbers of series and of scored series that are kept, and `most` (None if none was longer).
+        Kept are `rows`, one training and one scored series, and a training series of each class; they stay in order.
+        The copy's metrics get an entry "sample", a dictionary: "series" and "scored", the numbers of all and of scored
+        series that are kept; and "stretch", which is `most`, or None if no kept series is longer.
 
         Args:
             rows: indices of the series to keep, where there is no time to predict all.
-            most: number of consecutive observations, from a place drawn at random, to keep of each longer series.
+            most: largest number of observations of a series. A longer one is cut to so many consecutive observations,
+                from a place drawn at random.
         """
         split, labels = self.split, None if self.labels is None else np.asarray(self.labels)
         kept = [rows, split.train[:1], split.scored[:1]]
@@ -108,27 +110,30 @@ class Outcome:
 
     @property
     def split(self) -> Split:
-        """Indices of the series for training, choosing the epoch, and scoring; AssertionError without a split."""
+        """Indices of the series for training, for choosing the epoch, and for scoring.
+
+        Raises AssertionError if the fit has no split.
+        """
         assert self.fit.split is not None, "a run has a split"
         return self.fit.split
 
     def weights(self, rows: np.ndarray) -> Any:
-        """Return the weights by which probabilities are multiplied before a class is chosen.
+        """Return the weights by which probabilities are multiplied before the largest decides the class.
 
-        They are [classes]; [n, classes] in a cross-validation, whose folds differ; or () for equal weights, and for
-        other tasks than a classification.
+        They are [classes], or () for equal weights and for other tasks than a classification. In a cross-validation of
+        a classifier they are [n, classes], as each fold has its weights.
 
         Args:
-            rows: [n] indices of series, which count in a cross-validation only.
+            rows: [n] indices of series; used in a cross-validation only.
         """
         return getattr(self.pipeline.labels, "weights", ()) if self.fold_weights is None else self.fold_weights[rows]
 
     @property
     def classes(self) -> tuple[Any, ...]:
-        """The predicted classes, in the order of the probabilities; () for other tasks and without labels."""
+        """The classes of a classifier, in the order of the probabilities; () for other tasks and without labels."""
         return getattr(self.pipeline.labels, "classes", ())
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """The names of `classes` as people read them: those of `long_names`, or else the class itself as text."""
+        """The name of each of `classes` for people: that of `long_names`, or if it has none, the class as text."""
         return tuple(self.long_names.get(name, str(name)) for name in self.classes)

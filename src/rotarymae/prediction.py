@@ -26,10 +26,11 @@ def inference(pipeline: Pipeline) -> TrainConfig:
 
 
 def predict_outputs(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = None) -> np.ndarray:
-    """Return a network's class probabilities [S, classes], or values [S, outputs] in the targets' units.
+    """Return a network's predictions [S, K] of S series.
 
-    What else predicts in the pipeline (boosted trees) is not asked. A series longer than the model reads at once gets
-    the mean over its pieces.
+    The K columns are probabilities of classes, not calibrated; or, for times to an event, of intervals of time; or a
+    regression's values in the targets' units. Other methods in the pipeline (boosted trees) are not used. A series
+    longer than the model reads at once gets the mean over its pieces.
 
     Args:
         pipeline: has the fine-tuned network.
@@ -43,10 +44,11 @@ def predict_outputs(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = None
 
 
 def predict_and_embed(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = None) -> tuple[np.ndarray, np.ndarray]:
-    """Return a fine-tuned model's predictions [S, K] and embeddings [S, D] of S series, computed in one pass.
+    """Return a fine-tuned network's predictions [S, K] and embeddings [S, D] of S series, computed in one pass.
 
-    Predictions are class probabilities, not calibrated, or values in the targets' units. A series longer than the model
-    reads at once gets the mean over its pieces.
+    The K columns of predictions are probabilities of classes, not calibrated; or, for times to an event, of intervals
+    of time; or a regression's values in the targets' units. Embeddings are the vectors that the head reads (the first
+    head, of several networks). A series longer than the model reads at once gets the mean over its pieces.
 
     Args:
         pipeline: has the fine-tuned network.
@@ -58,7 +60,7 @@ def predict_and_embed(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = No
     """
 
     def read(model: torch.nn.Module, batch: Batch) -> list[tuple[Tensor, Tensor]]:
-        """Return the pair (outputs [K], vector [D]) of each row of a batch."""
+        """Return the pair (the head's outputs [K], the vector [D] that it reads) of each row of a batch, on the CPU."""
         assert isinstance(model, Classifier | Regressor)
         outputs, vector = model.outputs_and_vector(batch.inputs, batch.static)
         return list(zip(outputs.cpu(), vector.float().cpu(), strict=True))
@@ -70,15 +72,15 @@ def predict_and_embed(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = No
 
 
 def embed(pipeline: Pipeline, dataset: AnyDataset, pool: str | None = None, on_step: Any = None) -> np.ndarray:
-    """Return one vector per series, float32 [S, D]: the encoder's tokens, pooled.
+    """Return a vector of D channels for each of S series, float32 [S, D]: the encoder's tokens, pooled.
 
     A series longer than the model reads at once gets the mean over its pieces.
 
     Args:
         pipeline: has the encoder, in a model of any kind.
-        dataset: S series or arrays.
-        pool: "mean" or "max" over the tokens, or "cls", the [CLS] token. None means what a fine-tuned model's head
-            uses, else "mean", because pre-training does not train [CLS] for any task.
+        dataset: the S series or arrays.
+        pool: "mean" or "max" over the tokens; "cls", the [CLS] token; or "attention", if the head of the model pools
+            so. None takes the pool of a fine-tuned model's head, and "mean" for a model without a head.
         on_step: called with (batches done, batches in all), for progress bars; None for none.
 
     Raises:
@@ -88,7 +90,7 @@ def embed(pipeline: Pipeline, dataset: AnyDataset, pool: str | None = None, on_s
     how = pool or getattr(pipeline.model, "pool", "mean")
 
     def read(model: torch.nn.Module, batch: Batch) -> list[Tensor]:
-        """Return the vector [D] of each row of a batch."""
+        """Return the pooled vector [D] of each row of a batch, on the CPU."""
         return list(embedding(model, batch.inputs, how).float().cpu())
 
     windows, vectors = _run(pipeline, dataset, read, on_step)
@@ -96,7 +98,7 @@ def embed(pipeline: Pipeline, dataset: AnyDataset, pool: str | None = None, on_s
 
 
 def _finite(outputs: Sequence[Tensor]) -> Tensor:
-    """Stack one row [K] per series, or piece of a series, to [S, K]. Raises InputError for NaN or infinity in a row."""
+    """Stack a vector [K] of each series, or piece of a series, to rows [S, K]; raise InputError for NaN or infinity."""
     stacked = torch.stack(list(outputs))
     bad = ~stacked.isfinite().all(1)
     if bad.any():
@@ -123,7 +125,8 @@ def _run(
         on_step: called with (batches done, batches in all), for progress bars; None for none.
 
     Returns:
-        The pieces, which know whose they are; and a list of results, one for each piece, in their order.
+        Two things: the W pieces, with the series that each is from (a short series is one piece); and a list of W
+        results, one for each piece, in their order.
 
     Raises:
         InputError: a pipeline without a preprocessor; series unlike those of training.

@@ -60,20 +60,22 @@ def run_fit(
         config: all options of the training.
         out: the run folder, new or empty, or that of the run to resume.
         task: "classification", "regression", "survival", or "auto", which looks at the labels.
-        holdout: share of the labelled series that nothing is trained on, by which the run is scored; with fewer than
-            ten labelled series, none is.
+        holdout: share of the labelled series that nothing is trained on, and on which the run is scored. It is not used
+            if `split_by` is a fold, or a column that names the parts; without `split_by`, fewer than ten labelled
+            series are all trained on.
         split_by: a column, or a fold of a cross-validation, that decides which series are held out; None for chance.
         columns: how the table was read, {field of `TableSchema`: value}; kept with the pipeline.
         resume: whether to continue the interrupted run in `out`.
         command: the command line that the user typed, for metrics.json.
         started: time.monotonic() when the work on the table began; None means now.
         reporter: shows progress and warnings; None shows warnings only.
-        report: writes the report, called with (results, folder) once all else is there; if it fails, the run is
-            finished without one. None writes no report.
+        report: writes the report, called with (results, folder) once all else but metrics.json is written. If it fails,
+            the run is finished without one and with a warning, unless a file could not be written. None writes no
+            report.
 
     Raises:
-        InputError: an `out` that holds something already and no `resume`; with `resume`, another run or none in it;
-            nothing to train; labels or options that cannot be used.
+        InputError: `out` is not empty and `resume` is False; with `resume`, `out` has a finished run, another run, or
+            files but no run; nothing to train; labels or options that cannot be used.
         TrainingDiverged: losses or weights became infinite or NaN.
         OSError: a file could not be written; the run can be resumed.
     """
@@ -146,13 +148,13 @@ def run_folds(
     """Cross-validate: train and score each fold in its own run folder, and score all out-of-fold predictions together.
 
     What is chosen (the epoch, what predicts, the calibration, the decision) is chosen within a fold's training part.
-    The folder answers later as the average of the folds' models (`ensemble.Ensemble`). Folds that are finished are not
-    trained again. The results of all folds together are written to `out` and returned.
+    The results of all folds together are written to `out` and returned. Loaded later, `out` predicts with the average
+    of the folds' models (`ensemble.Ensemble`). With `resume`, folds that are finished are not trained again.
 
     Args:
         dataset: S series or arrays.
-        labels: [S] classes, numbers or times to an event; a series without one (None or NaN) is in no fold, and
-            pre-trained on in all.
+        labels: [S] classes, numbers or times to an event. A series without one (None or NaN) is never scored; every
+            fold pre-trains on it, unless its group of `split_by` is held out. None is refused.
         config: all options; its `minutes` are those of all folds together.
         out: the run folder, new or empty, or that of the run to resume. Fold k is a run folder `folds/k` in it.
         folds: number of folds, at least 2.
@@ -166,8 +168,11 @@ def run_folds(
         how: further arguments of `run_fit`, for each fold, such as `columns`.
 
     Raises:
-        InputError: no labels; folds that leave nothing to learn a class from; an `out` that holds something already and
-            no `resume`; labels or options that cannot be used.
+        InputError: no labels; folds that leave nothing to learn a class from; `out` is not empty and `resume` is False;
+            with `resume`, `out` has a finished run, another run, or files but no run; labels or options that cannot be
+            used.
+        TrainingDiverged: losses or weights became infinite or NaN.
+        OSError: a file could not be written; the run can be resumed.
     """
     reporter = reporter or Reporter(quiet=True)
     started, out = time.monotonic() if started is None else started, Path(out)
@@ -238,12 +243,15 @@ def _write(
 
 
 def training_note(fit: FitResult, noun: str, config: FitConfig) -> str:
-    """Return one or two sentences for the model card: on how many examples the pipeline was pre-trained and fine-tuned.
+    """Return sentences for the model card on how many examples the pipeline was pre-trained and fine-tuned on.
+
+    They are such as "Pre-trained elsewhere and then on 300 series. Fine-tuned (classification) on 200 series."; a
+    training that was not run is left out.
 
     Args:
         fit: the result of the training.
-        noun: what the examples are, such as "series".
-        config: options of the fit; whether it started from a trained model (`pretrained`) counts.
+        noun: what the examples are called, such as "series".
+        config: options of the fit; with `pretrained` the text says "elsewhere".
     """
     elsewhere = "" if config.pretrained is None else "elsewhere"
     and_then = " and then " if elsewhere and fit.pretrained_on else ""

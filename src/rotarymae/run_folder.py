@@ -62,7 +62,7 @@ def check_folder(out: Path, resume: bool) -> None:
     """Raise InputError unless a run can be written to a folder, before any work.
 
     Args:
-        out: the folder: new or empty, or with `resume` that of an unfinished run; it must be writable.
+        out: the folder. It must be writable, and new or empty, or with `resume` that of an unfinished run.
         resume: whether an interrupted run in it is to be continued.
     """
     check_writable(out)
@@ -87,9 +87,12 @@ def identify(
     split_by: SplitColumn | Fold | None = None,
     start: torch.nn.Module | None = None,
 ) -> dict[str, Any]:
-    """Return everything that a run's results depend on, {name: what JSON can hold}; a resumed run must have the same.
+    """Return everything that a run's results depend on, as a dictionary that JSON can hold.
 
-    Data and weights count by digest; options that may change between runs, such as `log_every`, are left out.
+    A resumed run must have the same. The dictionary has the options of the fit, without those that may change, such as
+    `log_every`; and "task", "holdout", "precision" ("fp32" or "bf16"), and digests of the data ("table"), the labels,
+    the weights to start from ("pretrained") and the column that decides the split ("split_by", with its name). They are
+    None where there is no such thing.
 
     Args:
         dataset: the series or arrays.
@@ -110,11 +113,11 @@ def identify(
 
 
 def open_folder(out: Path, identity: dict[str, Any]) -> None:
-    """Create the folder of a new run, or continue in that of the same run; half-written files are removed.
+    """Create the folder of a new run, or check that an old one has the same run; remove half-written files from it.
 
     Args:
         out: the run folder.
-        identity: from `identify`; it is written to a new folder, and compared with that of an old one.
+        identity: answer of `identify`. It is written to training/identity.json, or compared with what that file has.
 
     Raises:
         InputError: the folder holds a run with other data or settings, which the message names; its identity.json is
@@ -152,10 +155,11 @@ def _digest_of(column: np.ndarray) -> str:
 
 
 def write_tables(outcome: Outcome, out: Path) -> None:
-    """Write the predictions, embeddings and interpolations of a run as Parquet files, those that it has.
+    """Write the predictions, embeddings and interpolations of a run as Parquet files, as far as it has them.
 
-    They are predictions.parquet and embeddings.parquet, with a row per series, and interpolations.parquet, with a row
-    per observation that was hidden to score the model.
+    predictions.parquet has a row per series, with its part of the split, its label and its prediction;
+    embeddings.parquet has a row per series; interpolations.parquet has a row per observation that was hidden to score
+    the model, with the observed and the predicted value. A file of something that the run lacks is not written.
 
     Args:
         outcome: the results of the run, after scoring.
@@ -225,22 +229,24 @@ def write_metrics(outcome: Outcome, out: Path) -> None:
 
 
 def with_ids(answers: pa.Table, ids: pa.Array, name: str) -> pa.Table:
-    """Return a table with a column of ids in front, called `name`, or "id" if the table has a column `name` already."""
+    """Return the table with a column of ids in front, called `name`, or "id" if the table has a column `name`."""
     return answers.add_column(0, "id" if name in answers.column_names else name, ids)
 
 
 def prediction_columns(labels: Labels, predicted: np.ndarray, half_widths: np.ndarray | None = None) -> dict[str, Any]:
     """Return predictions as columns of a table, {name: Arrow array [S]}.
 
-    The first is "predicted", the class, value or expected time; for several outputs there are "predicted_0",
-    "predicted_1" and so on. Then follow "probability_NAME" of each class, or "survival_TIME", the probability that the
-    event comes after each of `labels.times`. A value with an interval is followed by its edges, "predicted_lower90" and
+    A classification has "predicted", the decided class, and "probability_NAME" for each class. Times to an event have
+    "predicted", the expected time, and "survival_TIME", the probability that the event comes later than TIME, for each
+    of `labels.times`. A regression has "predicted", or for several outputs "predicted_0", "predicted_1" and so on; each
+    is followed by the edges of its interval, if there are intervals, such as "predicted_lower90" and
     "predicted_upper90".
 
     Args:
-        labels: those of the pipeline.
-        predicted: probabilities [S, classes] (of intervals, for times to an event), or values [S, outputs].
-        half_widths: half the width of the intervals of values, [outputs] or [S, outputs]; None for no intervals.
+        labels: labels of the pipeline.
+        predicted: probabilities of classes, or of intervals of time, [S, K]; or values [S, outputs] in the units of the
+            table.
+        half_widths: half the width of a regression's intervals, [outputs] or [S, outputs]; None for no intervals.
     """
     columns = labels.columns(predicted)
     if half_widths is not None:
@@ -259,13 +265,14 @@ def observation_columns(dataset: SeriesDataset, *others: str) -> dict[str, Any]:
     """Return the n observations of a data set as columns of a table, {name: Arrow array [n]}, in their order.
 
     They are "time" (a date, if the data set has a time zone), "channel" (if it has channels), and each column of values
-    by its name. A data set with limits has for each value a column NAME_limit, too: "<" for upper limits, ">" for lower
-    ones, "" for values that were measured.
+    by its name, in the table's units. If the data set has limits (values known only as "less than" or "more than"),
+    there is also a column NAME_limit for each column of values: "<" where the value is an upper limit, ">" where it is
+    a lower one, "" where it was measured.
 
     Args:
         dataset: the series.
-        others: names of further columns of that table. A value with one of these names, or called "time" or "channel"
-            as those columns are, is named NAME_value.
+        others: names that the caller will use for further columns. A column of values or limits whose name is among
+            these, or equals "time" or "channel" where there is such a column, is renamed to NAME_value.
     """
     columns = _time_and_channel(dataset.times, dataset.channels, dataset.channel_names, dataset.time_zone)
     taken = (*others, *columns)
@@ -280,12 +287,13 @@ def observation_columns(dataset: SeriesDataset, *others: str) -> dict[str, Any]:
 def score_columns(dataset: SeriesDataset, **scores: np.ndarray) -> dict[str, Any]:
     """Return n observations and their scores as columns of a table, {name: Arrow array [n]}.
 
-    Times, channels and values come first, as `observation_columns` names them. A score follows as a column of its kind;
-    where each value column has one, as NAME_kind. A missing score (NaN) is an empty cell.
+    Columns "time", "channel" (if there are channels) and the values by their names come first; a column of values whose
+    name another column has is renamed to NAME_value. Then follow the scores. A missing score (NaN) is an empty cell.
 
     Args:
         dataset: the series.
-        scores: {kind: [n, V]} for V value columns, or [n, 1] for all columns together; all kinds have the same shape.
+        scores: {kind: scores}, all of one shape. Scores [n, 1] give a column called as their kind; scores [n, V], one
+            for each of V > 1 columns of values, give columns NAME_kind.
     """
     several = len(next(iter(scores.values())).T) > 1
     called = {
@@ -307,16 +315,18 @@ def interpolation_columns(
 ) -> dict[str, Any]:
     """Return predicted values at n queries as columns of a table, {name: Arrow array [n]}.
 
-    They are "time" (a date, if there is a zone), "channel", for each value NAME (its mean), NAME_std, and NAME_lower95
-    and the like for the edges of bands, and "distance", the time to the nearest observation of the channel, which is
-    empty if it has none. A value called like one of these columns is named NAME_value.
+    They are "time" (a date, if there is a zone) and "channel" (if there are channels); then for each column of values
+    NAME (the predicted mean), NAME_std, and the edges of each band, such as NAME_lower95 and NAME_upper95, as far as
+    `answers` has them; last "distance", the time to the nearest observation of the series in the same channel, empty if
+    there is none. A column of values called "time", "channel" or "distance" becomes NAME_value. If a column of values
+    is itself called NAME_std, say, the new one becomes NAME_predicted_std.
 
     Args:
         times: [n] times of the queries.
         channels: [n] channels of the queries, indices into `channel_names`; None without channels.
         channel_names: names of the channels; None without channels.
         value_names: names of the V columns of values.
-        answers: the predictions, with means [n, V].
+        answers: the predictions, [n, V], in the table's units.
         time_zone: zone of times that are dates; None for numbers.
     """
     columns = _time_and_channel(times, channels, channel_names, time_zone)
@@ -332,16 +342,16 @@ def interpolation_columns(
 
 
 def _column_of_value(name: str, what: str, value_names: Sequence[str]) -> str:
-    """Return a name for a column that belongs to a column of values, such as "flux_std" for name "flux", what "std".
+    """Return NAME_WHAT, the name of a column on predictions of the column `name`, such as "flux_std".
 
-    If one of the columns of values (`value_names`) has that very name, it is "flux_predicted_std" instead.
+    If one of `value_names`, the columns of values, is called so, return NAME_predicted_WHAT.
     """
     column = f"{name}_{what}"
     return f"{name}_predicted_{what}" if column in value_names else column
 
 
 def _free_name(name: str, taken: Iterable[str]) -> str:
-    """Return the name of a value's column: `name`, or NAME_value if `name` is among `taken`."""
+    """Return `name`, or "NAME_value" if `name` is among `taken`."""
     return f"{name}_value" if name in taken else name
 
 
@@ -364,17 +374,18 @@ def _time_and_channel(
 
 
 def write_table(table: pa.Table, path: str | Path) -> None:
-    """Write a table to a .csv or .parquet file, which appears when it is complete; "-" is standard output, as CSV.
+    """Write a table to a .csv or .parquet file, which replaces an old one when it is complete.
 
-    Raises InputError for a path of another suffix, or at which nothing can be written.
+    The path "-" writes CSV to standard output. Raises InputError for a path of another suffix, or at which nothing can
+    be written.
     """
     write_parts([table], path)
 
 
 def write_parts(parts: Iterable[pa.Table], path: str | Path) -> None:
-    """Write a table that comes in parts to one CSV or Parquet file, which appears when it is complete.
+    """Write a table that comes in parts to one CSV or Parquet file, which replaces an old one when it is complete.
 
-    Without any part nothing is written; a file at that path is replaced.
+    If there is no part, nothing is written, and an old file stays.
 
     Args:
         parts: Arrow tables of one schema.
@@ -399,9 +410,9 @@ def write_parts(parts: Iterable[pa.Table], path: str | Path) -> None:
 
 
 def check_output(path: Path) -> None:
-    """Raise InputError, before any work, for a path that does not end in .csv or .parquet or cannot be written.
+    """Raise InputError if a path does not end in .csv or .parquet, or no file can be written there.
 
-    "-" (standard output) is always accepted.
+    "-" (standard output) is always accepted. Call it before any work.
     """
     if str(path) == "-":
         return

@@ -65,13 +65,13 @@ class FitResult:
 
     Attributes:
         pipeline: the trained pipeline.
-        split: which examples were used for training, for choosing the epoch, and set aside for scoring; None if the
-            training did not split.
+        split: indices of the examples for training, for choosing the epoch, and for scoring; None if nothing was split.
         split_method: how they were split, as in metrics.json; `splits.split_words` describes it in words.
         pretraining, finetuning: losses and totals of each training, None for one that was not run.
-        validation_outputs: {method: its predictions [validation examples, K]}, by methods trained without these.
+        validation_outputs: {method: its predictions of the validation examples [n, K]}, K classes, intervals of time or
+            outputs; by methods that were not trained on these examples. Empty without labels or validation examples.
         pretrained_on: number of examples in pre-training; 0 without it.
-        others: further pre-trained networks, from which `finetune` starts all members but the first.
+        others: if several networks were pre-trained, all but the first, which the pipeline has.
     """
 
     pipeline: Pipeline
@@ -85,14 +85,15 @@ class FitResult:
 
     @property
     def result(self) -> TrainResult:
-        """Losses and totals of the last training: of fine-tuning, else of pre-training; empty if there was none."""
+        """Losses and totals of fine-tuning, or else of pre-training; without either, a `TrainResult` of no steps."""
         return self.finetuning or self.pretraining or TrainResult()
 
     @property
     def history(self) -> dict[str, list[dict[str, Any]]]:
-        """The logged losses, {"pretrain": lines, "finetune": lines}, without a training that was not run.
+        """The logged losses, {"pretrain": lines, "finetune": lines}; a training that was not run has no entry.
 
-        A line is a dictionary, as in `TrainResult.history`.
+        Each line is a dictionary with step, epoch, and a loss, a validation loss or a skipped step, as
+        `TrainResult.history` describes; lines are in order of time.
         """
         both = {"pretrain": self.pretraining, "finetune": self.finetuning}
         return {name: one.history for name, one in both.items() if one is not None}
@@ -111,33 +112,35 @@ def train(
     plan: Plan | None = None,
     reporter: Reporter | None = None,
 ) -> FitResult:
-    """Train a pipeline on a data set: split, scale, pre-train, fine-tune, fit what predicts next to the network.
+    """Train a pipeline on a data set: split, scale, pre-train, fine-tune, and fit other methods next to the network.
 
-    The same data, options and seed give the same pipeline, bit for bit.
+    Fine-tuning, and the other methods such as boosting, need labels. The same data, options and seed give the same
+    pipeline, bit for bit, unless the option `minutes` is set.
 
     Args:
         dataset: S series, or arrays such as pictures.
-        targets: [S] classes, numbers or times to an event, or None to pre-train only. A series without one (None or
-            NaN) is used in pre-training only; the others are split, and used in fine-tuning and by boosting.
+        targets: [S] classes, numbers (also [S, outputs]) or times to an event, or None to pre-train only. A series
+            without a label (None or NaN) is used in pre-training only.
         config: all options of the training.
-        start: the trained pipeline to start from; without it, that of `config.pretrained`, or random weights.
-        task: "classification", "regression", "survival", or "auto": regression for numbers that are not whole, survival
-            for durations with a status.
-        holdout: share of the labelled series that nothing is trained on; with fewer than ten labelled series, none is.
-        split_by: a column or a fold of a cross-validation that decides the split instead of chance; see
-            `splits.make_split`.
+        start: the trained pipeline to start from. None starts from that of `config.pretrained`, or without one from
+            random weights.
+        task: "classification", "regression", "survival", or "auto": survival for durations with a status, regression
+            if some number is not whole, else classification.
+        holdout: share of the labelled series that nothing is trained on. It is not used if `split_by` is a fold, or a
+            column that names the parts; without `split_by`, fewer than ten labelled series are all trained on.
+        split_by: a column, or a fold of a cross-validation, that decides which series are held out; None for chance.
         columns: layout of the table, {field of `TableSchema`: value}, which is saved with the pipeline; None keeps that
             of `start`.
-        plan: run folder for checkpoints, and the time of the run; the folder must be empty, or that of the same run to
-            resume. None keeps no checkpoints.
+        plan: has the run folder, for checkpoints, and the time of the run. The folder must be empty, or that of the
+            same run to resume. None keeps no checkpoints.
         reporter: shows progress and warnings; None shows warnings only.
 
     Returns:
         The trained pipeline, with its split and its losses.
 
     Raises:
-        InputError: before any training: labels or settings that cannot be used; a start with other values or channels;
-            a folder with another run.
+        InputError: before any training: labels or settings that cannot be used; a `start` that was trained on other
+            columns of values or channels; a folder with another run.
         TrainingDiverged: losses or weights became infinite or NaN.
     """
     reporter = reporter or Reporter(quiet=True)
@@ -249,18 +252,18 @@ def train(
 def labelled(
     dataset: AnyDataset, targets: np.ndarray | None, task: str, config: FitConfig
 ) -> tuple[type[Labels] | None, np.ndarray, np.ndarray | None]:
-    """Return the kind of labels, the indices of labelled series, and their classes for a stratified split.
+    """Return the kind of labels, the indices of labelled series, and their groups for a stratified split.
 
     Args:
         dataset: S series or arrays.
         targets: [S] labels, None or NaN for a series without one; or None, to pre-train only.
         task: "classification", "regression", "survival", or "auto" to look at the labels.
-        config: options that the kind of labels checks.
+        config: options, which are checked against the labels.
 
     Returns:
-        The class that handles such labels (None without targets); the L ascending indices of the labelled series (all
-        series without targets); and [L] the group of each, which a split keeps in proportion (None without targets and
-        for a regression).
+        Three things. The class that handles such labels, such as `ClassLabels`. The ascending indices of the L labelled
+        series. Their groups [L], the proportions of which a split keeps: classes, or for survival whether the event
+        happened; None for a regression. Without targets they are None, the indices of all series, and None.
 
     Raises:
         InputError: no series has a label; labels that cannot be used for the task or with the options.
@@ -287,17 +290,19 @@ def _choose(
     config: FitConfig,
     reporter: Reporter,
 ) -> None:
-    """Let validation series choose what predicts, and how a class is decided from probabilities.
+    """Choose on validation series what predicts (the network, boosting or a combination) and how classes are decided.
 
-    The choices go into a new pipeline.
+    Without validation series the network predicts.
 
     Args:
-        result: of the fine-tuning, with a split. Changed in place: `pipeline` is replaced, `validation_outputs` set.
-        truth: [S, ...] classes, numbers or times to an event of all series, as the labels' `truth` returns them.
+        result: result of the fine-tuning, with a split. It is changed in place: `pipeline` becomes a copy with the
+            choices, and `validation_outputs` is set.
+        truth: class numbers [S], values [S, outputs] or times to an event [S] of all series, as `targets.truth_at`
+            returns them.
         rows: indices of the training and the validation series.
         fitted: boosting and the other methods, with their predictions of validation series.
-        config: its options `predictor`, `decide` and `costs` count.
-        reporter: says what was chosen, and why.
+        config: its options `predictor`, `decide` and `costs` are used.
+        reporter: says which rule decides classes, and warns if a choice is not possible.
     """
     pipeline, labels, split = result.pipeline, result.pipeline.require_labels(), result.split
     assert split is not None
@@ -314,15 +319,15 @@ def _choose(
 
 
 def _with_early_copies(dataset: Any, config: FitConfig) -> tuple[Any, np.ndarray]:
-    """Add three copies of each of S series, cut off at random times, if the option `early` is set.
+    """If the option `early` is set, add three copies of each of S series, cut off at random times.
 
     Args:
-        dataset: the series; arrays without the option.
-        config: its options `early` and `seed` count.
+        dataset: the S series; arrays only if the option is not set.
+        config: its options `early` and `seed` are used.
 
     Returns:
-        The data set, followed by the copies if any; and for each series and copy the index of its series in `dataset`,
-        int [S] or [4 S].
+        Two things: the S series, followed by any copies; and for each of these the index of its series in `dataset`,
+        int [4 S] with copies, [S] without.
     """
     every = with_early(dataset, EARLY, config.seed) if config.early else dataset
     return every, np.arange(len(every)) % len(dataset)
@@ -332,14 +337,15 @@ def _with_early_copies(dataset: Any, config: FitConfig) -> tuple[Any, np.ndarray
 
 
 def open_start(source: Any) -> Pipeline:
-    """Return the trained pipeline from which training starts.
+    """Return the trained pipeline from which training starts, after checking that it can be used for that.
 
     Args:
-        source: a run folder of `rotarymae fit`, a saved pipeline, a model's name, or a `Pipeline`.
+        source: a `Pipeline`, which is returned; or the path or name of one, which is loaded: a run folder of
+            `rotarymae fit`, a saved pipeline, or a model that `Pipeline.load` knows by name.
 
     Raises:
-        InputError: no such folder or name; another kind of source; the models of a cross-validation; a model without a
-            preprocessor, whose inputs could not be scaled.
+        InputError: no such folder or name; another kind of source; the models of a cross-validation; a pipeline without
+            a preprocessor, whose inputs could not be scaled.
         ModelDirectoryError: a file of the model is missing, unreadable or changed.
     """
     if isinstance(source, str | Path):
@@ -358,17 +364,19 @@ def open_start(source: Any) -> Pipeline:
 
 
 def to_interpolate(config: FitConfig, dataset: AnyDataset) -> FitConfig:
-    """Return the options adapted to a fit without labels: `neighbours="auto"` is decided, and long series are cut.
+    """Return the options adapted to a fit without labels: `neighbours="auto"` is decided, and windows are set.
 
-    Neighbours are on, or off for data with further positions. If no window is set and a series is longer than two of
-    them, a window has about 256 observations of every channel, or some seasons of them, of which neighbours share an
-    eighth (unless `overlap` is set), and a step about 8,192 observations, for which `batch_size` is lowered:
-    predictions need only what is nearby or a season away, and many small steps teach more than few large ones. The
-    options of a fit from a trained model or of arrays are returned as they are.
+    Neighbours become "on", or "off" for data with further positions.
+
+    Windows are the pieces into which long series are cut; they are set if `window` is None and a series is longer than
+    two of them. A window has 256 observations for each channel, or 2.5 seasons of them if that is more, but at most
+    1,024 in all. Two neighbouring windows share an eighth, unless `overlap` is set. `batch_size` is lowered so that a
+    step has at most 8,192 observations. The reason: predictions need only what is nearby or a season away, and many
+    small steps teach more than few large ones.
 
     Args:
-        config: options of a fit.
-        dataset: the series to train on, whose lengths, channels and seasons count.
+        config: options of a fit. If they start from a trained model (`pretrained`), they are returned as they are.
+        dataset: the series to train on. For arrays the options are returned as they are.
     """
     if config.pretrained is not None or dataset.kind != "observations":
         return config
@@ -385,20 +393,21 @@ def to_interpolate(config: FitConfig, dataset: AnyDataset) -> FitConfig:
 
 
 def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = None) -> AnyPreprocessor:
-    """Check everything that training could refuse, then return the fitted preprocessor of a training set.
+    """Return the fitted preprocessor of a training set, after checking everything that training could refuse.
 
     Args:
         dataset: the series or arrays to train on.
         config: options of the fit.
-        start: the trained model from which training starts; its preprocessor is used, with the windows of this fit.
-            None fits a new one.
+        start: the trained pipeline from which training starts. Its preprocessor is used; for series with this fit's
+            windows, the pieces into which long series are cut. None fits a new preprocessor.
 
     Raises:
-        InputError: no series with two tokens, for pre-training; an option that does not fit the data; data unlike those
-            of `start`; a training that would not fit into memory, or in which masking would hide nothing.
+        InputError: no series with two tokens, for pre-training; an option that does not fit the data; data with other
+            columns or channels than those of `start`; a training that would not fit into memory, or in which masking
+            would hide nothing.
 
     Warns:
-        InputWarning: very long series that are cut into windows; a channel_spacing that has no effect.
+        InputWarning: very long series are cut into windows; a channel_spacing has no effect.
     """
     if config.pretrains and (dataset.lengths < 2).all():
         tokens, check = "observations", "give longer series, or check which column holds the ids"
@@ -437,18 +446,19 @@ def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = Non
 
 
 def _series_preprocessor(dataset: SeriesDataset, config: FitConfig, start: Pipeline | None) -> ObservationPreprocessor:
-    """Return the preprocessor of series: a new one that is fitted to them, or that of `start` with this fit's windows.
+    """Return the preprocessor of series: a new one that is fitted to them, or a copy of that of `start`.
 
     Args:
         dataset: the series to train on.
         config: options of the fit.
-        start: the trained model from which training starts; None fits a new preprocessor.
+        start: the trained pipeline from which training starts. The copy has this fit's windows (the pieces into which
+            long series are cut), and no static columns. None fits a new preprocessor.
 
     Raises:
-        InputError: options that do not suit the data; data unlike those of `start`.
+        InputError: options that do not suit the data; data with other columns or channels than those of `start`.
 
     Warns:
-        InputWarning: very long series that are cut into windows; a channel_spacing that has no effect.
+        InputWarning: very long series are cut into windows; a channel_spacing has no effect.
     """
     window, overlap = _choose_window(dataset, config, None if start is None else start.require_series())
     if start is None:
@@ -483,15 +493,18 @@ def _choose_window(
 ) -> tuple[int | None, int]:
     """Return the length of the windows into which series are cut, and how many observations two neighbours share.
 
-    The length is None, and the second number 0, for series that are not cut. Options of the fit come first, then those
-    of `before`. Otherwise, if a series has over 8,192 observations, the length is the largest of 4096, 2048, 1024, 512
-    and 256 with which a step has at most 32,768 observations, or else 256; neighbours share a sixteenth of it, and an
+    They are those of the options if `window` is set there, else those of `before` if it has windows. Otherwise series
+    are cut only if one has more than 8,192 observations. The length is then the largest of 4096, 2048, 1024, 512 and
+    256 with which a step has at most 32,768 observations, or else 256; neighbours share a sixteenth of it, and an
     InputWarning says so.
 
     Args:
         dataset: the series to train on.
-        config: options of the fit: `window`, `overlap` and `batch_size` count.
+        config: options of the fit: `window`, `overlap` and `batch_size` are used.
         before: the preprocessor of the model to start from; None without one.
+
+    Returns:
+        Two numbers of observations; (None, 0) if series are not cut.
     """
     if config.window is not None:
         return config.window, config.shared
@@ -525,25 +538,27 @@ def pretrain(
     """Train a masked autoencoder on a data set; return its pipeline, without a calibration, and its losses.
 
     Series in which masking hides nothing are left out, with an InputWarning. With `members` above 1 several networks
-    are trained from different seeds; the pipeline has the first, `others` of the result has the rest.
+    are trained from different seeds.
 
     Args:
         dataset: series or arrays; labels are not needed.
         config: options of the fit; those of fine-tuning are not read.
-        preprocessor: of the data set, if `prepare` has fitted it already; None calls `prepare`.
-        start: the pipeline to start from, instead of random weights; it is not changed.
+        preprocessor: preprocessor of the data set, if `prepare` has fitted it already; None calls `prepare`.
+        start: the pipeline to start from; it is not changed. None starts from random weights.
         validation: another data set, whose loss chooses the best epoch; None keeps the last weights.
         members: number of networks.
         schedule: called with (objective, examples, validation examples, settings) before each training; returns the
-            settings with another number of epochs. None leaves them as they are.
-        how: keyword arguments of `training.fit`, as far as they are given: folder (of log and checkpoints), resume
-            ("never" or "auto"), on_step (called with steps done, steps in all, loss) and on_resume.
+            settings with another number of steps. None leaves them as they are.
+        how: optional keyword arguments of `training.fit`: folder (Path, of log and checkpoints), resume ("never" or
+            "auto"), on_step (called with steps done, steps in all, loss) and on_resume (called with a sentence).
 
     Returns:
-        The pipeline and the losses; the split is not set.
+        A result with the pipeline, which has the first network; the losses of this network, with the seconds of all;
+        the number of series; and in `others` the further networks. The split is not set.
 
     Raises:
-        InputError: an option that does not fit the data; data unlike those of `start`; a folder with another run.
+        InputError: an option that does not fit the data; data with other columns or channels than those of `start`; a
+            folder with another run.
         TrainingDiverged: losses or weights became infinite or NaN.
     """
     scaling: Any = preprocessor or prepare(dataset, config, start)
@@ -566,7 +581,7 @@ def pretrain(
         held = scaling.examples(windows.select(hides), seed=config.seed, masking=masking) if hides.any() else None
 
     def new_model(seed: int) -> MaskedAutoencoder:
-        """Return a copy of the autoencoder of `start`; without one, an autoencoder drawn by the seed."""
+        """Return a copy of the autoencoder of `start`; if that is None, one with random weights drawn by the seed."""
         if start is not None:
             return copy.deepcopy(start.require_autoencoder())
         sizes = config.model_config(scaling.axes, scaling.features, scaling.input_features)
@@ -592,20 +607,23 @@ def pretrain(
 def _of_members(config: FitConfig, members: int, how: dict[str, Any]) -> Iterator[tuple[FitConfig, dict[str, Any]]]:
     """Yield, for each of several networks that are trained one after another, its options and arguments for `fit`.
 
-    The k-th network, from 0, has the seed of `config` plus k, and a folder whose name ends in -(k + 1), except that the
-    first has the folder as given. `on_step` counts the steps of all networks.
+    Network k, from 0, has the seed of `config` plus k. The first has the folder as given, the second "FOLDER-2", the
+    third "FOLDER-3", and so on. The yielded `on_step` counts the steps of all networks together.
 
     Args:
         config: options of the fit.
         members: number of networks.
-        how: keyword arguments of `training.fit`: folder, resume, on_step and on_resume, as far as they are given.
+        how: keyword arguments of `training.fit`, each optional: folder (Path), resume, on_step and on_resume.
+
+    Yields:
+        The pair (options, a copy of `how` with this network's folder and `on_step`), `members` times.
     """
     on_step, folder = how.get("on_step") or (lambda *_: None), how.get("folder")
 
     def count(before: int, step: int, steps: int, loss: float) -> None:
-        """Call `on_step` with the steps done, and the steps of all networks.
+        """Call the given `on_step` with (steps done, steps to do, loss), both numbers counted over all networks.
 
-        `before` networks were trained, and this one has made `step` of `steps` steps.
+        `before` networks are trained already, and this one has made `step` of its `steps` steps.
         """
         on_step(before * steps + step, members * steps, loss)
 
@@ -629,33 +647,34 @@ def finetune(
     schedule: Schedule | None = None,
     **how: Any,
 ) -> FitResult:
-    """Train a classifier or regressor, starting from a pre-trained encoder; return its pipeline and its losses.
+    """Train a network that predicts labels, starting from a pre-trained encoder; return its pipeline and its losses.
 
-    The whole encoder is taken over: projection, [CLS] and blocks. With `config.members` above 1 several networks are
-    trained, whose outputs the model averages. Networks that were pre-trained apart differ more, and their average is
-    better, than those that share an encoder (Lakshminarayanan et al. 2017).
+    It is a copy of the whole encoder (projection, [CLS] and blocks) with a new head. With tune="probe" only the head is
+    trained. With `config.members` above 1 several networks are trained from different seeds, and the model averages
+    their outputs. The average is better if the networks were also pre-trained from different seeds (`others`).
 
     Args:
-        pretrained: a pipeline with that encoder; it is not changed.
+        pretrained: a pipeline with the encoder; it is not changed.
         dataset: S series or arrays, all with labels.
-        targets: [S] labels of any kind; numbers [S] or [S, outputs] for task="regression"; `survival.EVENT_TIME` for
+        targets: [S] classes; numbers [S] or [S, outputs] for task="regression"; `survival.EVENT_TIME` [S] for
             task="survival".
         config: options of the fit; those of pre-training are not read.
         task: "classification", "regression" or "survival".
         validation: another data set and its targets, whose loss chooses the best epoch; None keeps the last weights.
-        others: pre-trained networks from which the second and further members start, one fewer than there are members;
-            () starts all from `pretrained`.
+        others: pre-trained networks from which the second and further networks start, `config.members` - 1 of them;
+            with () all start from `pretrained`.
         schedule: called with (objective, examples, validation examples, settings) before each training; returns the
-            settings with another number of epochs. None leaves them as they are.
-        how: keyword arguments of `training.fit`, as far as they are given: folder (of log and checkpoints), resume
-            ("never" or "auto"), on_step (called with steps done, steps in all, loss) and on_resume.
+            settings with another number of steps. None leaves them as they are.
+        how: optional keyword arguments of `training.fit`: folder (Path, of log and checkpoints), resume ("never" or
+            "auto"), on_step (called with steps done, steps in all, loss) and on_resume (called with a sentence).
 
     Returns:
-        A pipeline without partners, and the losses; the split is not set.
+        A result with the pipeline, in which only the network predicts labels; and the losses of the first network, with
+        the seconds of all. The split is not set.
 
     Raises:
-        InputError: fewer than two classes; a validation label that training lacks; a `pretrained` without a
-            preprocessor, or of other data; a folder with another run.
+        InputError: labels that do not suit the task, such as a single class; a validation label that training lacks; a
+            `pretrained` without a preprocessor, or trained on other columns or channels; a folder with another run.
         TrainingDiverged: losses or weights became infinite or NaN.
     """
     choose("task", task, tuple(LABELS))
@@ -702,11 +721,11 @@ def finetune(
 
 
 def copy_encoder(source: torch.nn.Module, config: FitConfig) -> Encoder:
-    """Return a copy of an encoder with all its weights, all of them trainable.
+    """Return a copy of an encoder, with the same weights, all of them trainable.
 
     Args:
         source: an encoder, or a model that has one.
-        config: its `dropout` and `drop_path` are those of the copy.
+        config: the copy gets its `dropout` and `drop_path`.
     """
     encoder = encoder_of(source)
     with torch.device("meta"):  # draws no weights, which are replaced at once
