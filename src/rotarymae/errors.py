@@ -38,13 +38,13 @@ class RotaryMAEError(Exception):
         """Return the message, followed by "Use ... or ... ." if there are settings that would avoid the error.
 
         Args:
-            write: function (option, value) → text, which writes a setting.
+            write: called with (option, value), returns a setting as text, such as "window=512".
         """
         advice = " or ".join(write(name, value) for name, value in self.settings)
         return f"{self.message} Use {advice}." if advice else self.message
 
     def within(self, where: object) -> Self:
-        """Return a copy of the error, with its code and settings, whose message begins with `where`, such as a file."""
+        """Return a copy of the error whose message begins with "WHERE: ", such as a file; code and settings stay."""
         error = type(self).__new__(type(self))
         error.__dict__.update(self.__dict__)
         RotaryMAEError.__init__(error, f"{where}: {self.message}", code=self.code, settings=self.settings)
@@ -52,7 +52,7 @@ class RotaryMAEError(Exception):
 
 
 def _shorten(text: str) -> str:
-    """Return the text; of one longer than 2,000 characters only both ends, with a note on how many were cut out."""
+    """Return the text; if it has over 2,000 characters, only the first and last 1,000, with a note between them."""
     if len(text) <= LONGEST_MESSAGE:
         return text
     half = LONGEST_MESSAGE // 2
@@ -60,7 +60,10 @@ def _shorten(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Return a text with control codes escaped, except newlines and tabs: they could steer a terminal."""
+    """Return a text in which unprintable characters, which could steer a terminal, are escaped: a code becomes \\x1b.
+
+    Newlines, tabs and no-break spaces stay.
+    """
     return "".join(c if c.isprintable() or c in "\n\t\u00a0" else ascii(c)[1:-1] for c in text)
 
 
@@ -109,8 +112,7 @@ class InputWarning(UserWarning):
 def did_you_mean(name: object, known: Iterable[object]) -> str:
     """Return " Did you mean 'flux'?", to be appended to a message, for the known name that is most similar to `name`.
 
-    Case is ignored. It is "" if no name is nearly equal: with Python's usual cutoff of 0.6, 'gcs' would suggest
-    'glucose'.
+    Case is ignored. The text is "" if no known name is nearly equal (difflib's ratio of at least 0.75).
     """
     by_lower = {str(k).lower(): str(k) for k in known}
     near = difflib.get_close_matches(str(name).lower(), by_lower, n=1, cutoff=0.75)
@@ -118,17 +120,22 @@ def did_you_mean(name: object, known: Iterable[object]) -> str:
 
 
 def listed(items: Iterable[Any], limit: int = 8) -> str:
-    """Return the first `limit` items in Python's notation; of more also their number: "'u', 'g', ... (6 in all)"."""
+    """Return items in Python's notation, separated by commas, for a message: "'u', 'g'".
+
+    If there are more than `limit`, only the first ones are shown, with the number of all: "'u', 'g', ... (6 in all)".
+    """
     plain = [item.item() if hasattr(item, "item") else item for item in items]  # numpy's scalars as Python's
     text = ", ".join(repr(item) for item in plain[:limit])
     return text if len(plain) <= limit else f"{text}, ... ({len(plain)} in all)"
 
 
 def choose(name: str, value: object, options: Sequence[str]) -> None:
-    """Raise InputError ("unknown-option") unless `value` is among the options.
+    """Raise InputError (code "unknown-option") unless `value` is among the options.
 
     Args:
-        name: of the option that has the value, for the message.
+        name: name of the setting that has the value, for the message.
+        value: the value to check.
+        options: the values that are allowed, which the message lists.
     """
     if value not in options:
         raise InputError(
@@ -146,7 +153,7 @@ def import_extra(module: str, extra: str) -> Any:
 
     Raises:
         MissingExtra: its package is not installed.
-        ModuleNotFoundError: the package is installed, and lacks something that it needs itself.
+        ModuleNotFoundError: the package is installed, but another package that it imports is not.
     """
     try:
         return importlib.import_module(module)
@@ -165,10 +172,9 @@ _GATHERING = threading.RLock()
 
 @contextmanager
 def gathered_warnings() -> Iterator[list[warnings.WarningMessage]]:
-    """Yield a list to which all warnings raised in the `with` block are added; none is shown.
+    """Yield a list to which all warnings raised in the `with` block are added; none of them is shown.
 
-    Another thread waits at the beginning of its block: warning filters belong to the process, and two threads that
-    restore them in the wrong order would lose them.
+    Only one thread at a time is in such a block, and others wait for it, as warning filters are shared by all threads.
     """
     with _GATHERING, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -77,10 +77,10 @@ def find_model(source: str | Path) -> Path:
 
 
 def _within_run(folder: Path) -> Path:
-    """Return the folder of the model, for the folder of a run or of a model.
+    """Return the subfolder `model` of a run folder; return any other folder as it is.
 
-    A run folder gives its `model`; a folder with a config.json, or without a folder `model`, is returned as it is.
-    Raises ModelDirectoryError if the run's metrics.json is no JSON, or was computed with another model.
+    A run folder has a folder `model` and no config.json. Raises ModelDirectoryError if the run's metrics.json is no
+    JSON, or was computed with another model than the one that is there.
     """
     if (folder / CONFIG).exists() or not (folder / MODEL).is_dir():
         return folder
@@ -98,22 +98,22 @@ def _within_run(folder: Path) -> Path:
 def files_of(folder: Path) -> list[str]:
     """Return the paths, relative to `folder`, of the files that decide the predictions of a saved pipeline.
 
-    They are config.json and model.safetensors, as far as they exist, and then the files in the folder of partners,
-    sorted; not the model card.
+    They are config.json and model.safetensors, as far as they exist, and then the files in the folder "partners",
+    sorted. The model card is not among them.
     """
     paths = [folder / CONFIG, folder / WEIGHTS, *sorted((folder / PARTNERS_FOLDER).glob("*"))]
     return [path.relative_to(folder).as_posix() for path in paths if path.is_file()]
 
 
 def fold_folders(run: Path) -> list[Path]:
-    """Return the run folders of the folds of a cross-validation, run/folds/1, run/folds/2, ..., by number."""
+    """Return the run folders of the folds of a cross-validation, run/folds/1, run/folds/2, ..., in order of number."""
     return sorted((run / FOLDS_FOLDER).iterdir(), key=lambda path: int(path.name))
 
 
 def several_models(count: int) -> InputError:
-    """Return an error, for the caller to raise, that says that the models of `count` folds can only predict together.
+    """Return an error, which the caller raises, for what a run with `count` models, one per fold, cannot do.
 
-    Its code is "several-models".
+    Such a run can only predict. The error's code is "several-models".
     """
     return InputError(
         f"this run has {count} models, one for each fold, which together can only predict (rotarymae.load). For "
@@ -123,7 +123,9 @@ def several_models(count: int) -> InputError:
 
 
 def write_config(folder: Path, content: dict[str, Any]) -> None:
-    """Write config.json: some content, and under "files" the SHA-256 of that content and of each file of the pipeline.
+    """Write config.json: the content, and under "files" the SHA-256 of the content and of each other file.
+
+    Other files are model.safetensors and those in the folder "partners".
 
     Args:
         folder: has the other files of the pipeline already.
@@ -239,16 +241,16 @@ def read_tensors(path: Path) -> dict[str, torch.Tensor]:
 
 
 def fill_model(model: nn.Module, tensors: dict[str, torch.Tensor], path: Path) -> None:
-    """Load copies of weights into a model, in the floating point type that they have.
+    """Load copies of weights into a model, which takes over their dtype.
 
     Args:
         model: changed in place; it may be on the meta device.
-        tensors: {name in the model's state_dict: weight}, all of one floating point type.
+        tensors: {name in the model's state_dict: weight}, all of one floating point dtype.
         path: the file that they are from, for messages.
 
     Raises:
-        ModelDirectoryError: a tensor is missing, surplus, of another shape, of another type than the first, of no
-            floating point type, or not finite.
+        ModelDirectoryError: a tensor is missing or surplus, has another shape than in the model, has another dtype than
+            the first or no floating point dtype, or has NaN or infinity in it.
     """
     expected = model.state_dict()
     check_names(expected, tensors, path)
@@ -273,7 +275,7 @@ def fill_model(model: nn.Module, tensors: dict[str, torch.Tensor], path: Path) -
 
 
 def check_names(expected: Iterable[str], tensors: dict[str, torch.Tensor], path: Path) -> None:
-    """Raise ModelDirectoryError if an expected tensor is missing, or one has an unexpected name.
+    """Raise ModelDirectoryError unless the names of the tensors are the expected ones, in any order.
 
     Args:
         expected: names that must be there, and no others.

@@ -44,7 +44,7 @@ Model = Encoder | MaskedAutoencoder | Classifier | Regressor
 
 @dataclass(eq=False, repr=False)
 class Pipeline:
-    """A fitted model with its preprocessor, and with what decodes and calibrates its answers.
+    """A fitted model with its preprocessor, and with what decodes and calibrates its predictions.
 
     Parameters
     ----------
@@ -55,9 +55,9 @@ class Pipeline:
     autoencoder : MaskedAutoencoder or None
         The pre-trained model, which interpolates; None where there is none.
     labels : ClassLabels, NumberTargets, EventTimes or None
-        Classes, scale or intervals of the model's outputs; None of a model without a head.
+        Classes, scale or intervals of the model's outputs; None for a model without a head.
     partners : Predictor or None
-        Models that predict together with this one; None where it predicts alone.
+        Methods that predict labels next to the network, such as boosted trees; None where it predicts alone.
     columns : dict
         Layout of the training table, so that later tables need not be described.
     forecasts : bool
@@ -65,9 +65,9 @@ class Pipeline:
     parameters : dict
         The options of the fit, as JSON.
     precision : str
-        Of matrix products in predictions: "auto", "fp32" or "bf16". It is not saved.
+        Number format of matrix products in predictions: "auto", "fp32" or "bf16". It is not saved.
     calibration : Calibration or None
-        Of interpolations, by the time to the nearest observation; None where nothing was measured.
+        Corrects interpolations and their bands by the time to the nearest observation; None for no correction.
 
     Raises
     ------
@@ -95,15 +95,15 @@ class Pipeline:
             self.autoencoder = self.model
 
     def __repr__(self) -> str:
-        """Return the class of the model, its width, number of heads and depth, and the kind of data, on one line."""
+        """Return a line such as "Pipeline(Classifier 180/3/2, series)": model, width / heads / depth, kind of data."""
         sizes, noun = encoder_of(self.model).config, "tokens" if self.preprocessor is None else self.preprocessor.noun
         return f"Pipeline({type(self.model).__name__} {sizes.embed_dim}/{sizes.num_heads}/{sizes.depth}, {noun})"
 
     @property
     def pretrained(self) -> Pipeline:
-        """A pipeline with the autoencoder as its model: no labels, no partners, no static columns.
+        """The pre-trained part: a pipeline whose model is the autoencoder, without labels, partners or static columns.
 
-        The pipeline itself if it is that already. Parts are shared, not copied; the calibration stays.
+        It is the pipeline itself if that is so already. Parts are shared, not copied; the calibration stays.
 
         Raises
         ------
@@ -119,7 +119,7 @@ class Pipeline:
         return replace(self, preprocessor=known, model=model, autoencoder=model, labels=None, partners=None)
 
     def require_autoencoder(self) -> MaskedAutoencoder:
-        """Return the pre-trained model, or raise.
+        """Return the pre-trained autoencoder, or raise InputError if there is none.
 
         Returns
         -------
@@ -129,7 +129,7 @@ class Pipeline:
         Raises
         ------
         InputError
-            The pipeline has no autoencoder.
+            The pipeline has no autoencoder, or has the models of a cross-validation.
         """
         model = self.require_one().autoencoder
         if model is None:
@@ -140,17 +140,19 @@ class Pipeline:
         return model
 
     def require_one(self) -> Pipeline:
-        """Return the pipeline itself; an `Ensemble` raises InputError instead, because it only predicts.
+        """Return the pipeline itself; call it before anything that needs a single model.
+
+        The subclass `Ensemble`, the models of a cross-validation, raises InputError instead, as it can only predict.
 
         Returns
         -------
         Pipeline
-            The pipeline of one model.
+            This pipeline.
         """
         return self
 
     def require_labels(self) -> Labels:
-        """Return what decodes the outputs of a fine-tuned model, or raise.
+        """Return what decodes the outputs of a fine-tuned model, or raise InputError for another model.
 
         Returns
         -------
@@ -170,7 +172,7 @@ class Pipeline:
         return self.labels
 
     def require_series(self) -> ObservationPreprocessor:
-        """Return the preprocessor of a model of series, or raise.
+        """Return the preprocessor of a model of series, or raise InputError for another model.
 
         Returns
         -------
@@ -190,7 +192,7 @@ class Pipeline:
         return cast(ObservationPreprocessor, self.preprocessor)
 
     def require_arrays(self) -> PatchPreprocessor:
-        """Return the preprocessor of a model of pictures, videos or sounds, or raise.
+        """Return the preprocessor of a model of pictures, videos or sounds, or raise InputError for another model.
 
         Returns
         -------
@@ -225,16 +227,17 @@ class Pipeline:
         Returns
         -------
         ndarray of shape [S] or [S, outputs], or a tuple (value, lower, upper) of three such
-            For a classification the class of each series: the most probable one, or the one with the largest
-            probability times `labels.weights`. For a regression values in the units of the training targets, [S] for
-            one output. For times to an event the expected time, where later events count as if at the end of the last
-            interval. Series are in the order of `dataset(X)`.
+            One prediction for each of the S series, in the order of `dataset(X)`. For a classification it is the class
+            with the largest probability, or with the largest probability times weight if `labels.weights` has weights.
+            For a regression it is a value in the units of the training targets, [S, outputs] if there are several. For
+            times to an event it is the expected time, for which all times after the last training event count as that
+            event's time. The tuple is returned if `return_interval` is given.
 
         Raises
         ------
         InputError
-            The model is not fine-tuned; data that cannot be read; an interval of a class, or of a share for which there
-            were too few validation series.
+            The model is not fine-tuned; data that cannot be read; an interval for another task than a regression, or of
+            a share for which there were too few validation series.
         """
         labels = self.require_labels()
         half = None if return_interval is None else self.require_half_widths(return_interval)
@@ -245,12 +248,12 @@ class Pipeline:
 
     @property
     def predictor(self) -> Predictor:
-        """Predictor in use: the model, its partners or all together, and how good they were on validation series.
+        """Predictor in use: it combines the network with its partners, such as boosted trees, and says which predicts.
 
         Returns
         -------
         Predictor
-            `partners`; if there are none, a predictor that uses the network alone.
+            The attribute `partners`; if that is None, a predictor that uses the network alone.
 
         Raises
         ------
@@ -260,20 +263,20 @@ class Pipeline:
         return self.partners or Predictor.of_model(self.require_labels().task, "the pipeline has no partners")
 
     def half_widths(self, share: float = INTERVAL, predictor: str = "auto") -> np.ndarray | None:
-        """Return half the width of the intervals that hold a share of the values of new series.
+        """Return half the width of a regression's intervals that hold a share of the values of new series.
 
         Parameters
         ----------
         share : float
             The share of values, more than 0 and less than 1; 0.9 by default.
         predictor : str
-            "model", "features" or "combined" instead of what the fit chose ("auto").
+            "model" (the network), "features" (boosted trees) or "combined" (all); "auto" is what the fit chose.
 
         Returns
         -------
         ndarray of shape [outputs] or None
-            In the units of the targets; None if too few errors of validation series are known, for a predictor that the
-            pipeline does not have, and for other tasks than a regression.
+            Half widths, in the units of the targets. None if there were too few validation series for this share; None
+            also for a predictor that the pipeline does not have, and for other tasks than a regression.
 
         Raises
         ------
@@ -284,7 +287,9 @@ class Pipeline:
         return half_widths(self.predictor.errors.get(name, ()), share)
 
     def require_half_widths(self, share: float) -> np.ndarray:
-        """Return half the width of the intervals that hold a share of the values, or raise if there are none.
+        """Return half the width of a regression's intervals that hold a share of the values of new series, or raise.
+
+        They are those of the predictor that the fit chose.
 
         Parameters
         ----------
@@ -299,7 +304,7 @@ class Pipeline:
         Raises
         ------
         InputError
-            The model predicts classes; a share out of range; too few errors of validation series.
+            The model is no regression; a share out of range; too few validation series for this share.
         """
         if self.require_labels().task != "regression":
             raise InputError(
@@ -327,12 +332,12 @@ class Pipeline:
         Returns
         -------
         ndarray of shape [S, classes]
-            Probabilities, in the order of `labels.classes`.
+            Probabilities, in the order of `labels.classes` and of the S series of `dataset(X)`; each row sums to 1.
 
         Raises
         ------
         InputError
-            The model is not a fine-tuned classifier.
+            The model is not a fine-tuned classifier; data that cannot be read.
         """
         if self.labels is None or self.labels.task != "classification":
             raise InputError(
@@ -342,25 +347,26 @@ class Pipeline:
         return self.outputs(X)
 
     def survival(self, X: Any, times: Any = None) -> np.ndarray:
-        """Predict the probability that the event comes after each of some times.
+        """Predict, for each series and each of some times, the probability that the event comes later.
 
         Parameters
         ----------
         X : Any
             Data in any form that `dataset` reads.
         times : array of shape [T] or None
-            Durations, the same for all series; None takes those by which a quarter, a half and three quarters of the
-            training events were.
+            Durations, in the unit of the training durations, the same for all series. None takes the (at most three)
+            times by which a quarter, a half and three quarters of the training events had happened.
 
         Returns
         -------
         ndarray of shape [S, T]
-            Probabilities, which fall with the time.
+            Probabilities, for the S series of `dataset(X)` in their order. They fall with the time.
 
         Raises
         ------
         InputError
-            The model does not predict times to an event; times that are negative, or after the last training event.
+            The model does not predict times to an event; times that are negative, or after the last training event;
+            data that cannot be read.
         """
         labels: Any = self.require_labels()
         if labels.task != "survival":
@@ -384,27 +390,27 @@ class Pipeline:
         X : Any
             Data in any form that `dataset` reads.
         predictor : str
-            "model" (the network), "features" (boosted trees) or "combined" (all), instead of what the fit chose
-            ("auto").
+            "model" (the network), "features" (boosted trees) or "combined" (all); "auto" is what the fit chose.
         on_step : callable or None
             Called with (steps done, steps in all) as the network predicts, to show progress.
 
         Returns
         -------
         ndarray of shape [S, classes] or [S, outputs]
-            Probabilities of classes, or of the intervals of a time to an event; or values in the units of the targets.
+            Calibrated probabilities of classes, or of the intervals of a time to an event; or a regression's values, in
+            the units of the targets.
 
         Raises
         ------
         InputError
-            The model is not fine-tuned, or the pipeline does not have this predictor.
+            The model is not fine-tuned, or the pipeline does not have this predictor; data that cannot be read.
         """
         self.predictor.check(predictor)
         dataset = self.dataset(X)
         return self.predictor.predict(predict_outputs(self, dataset, on_step), dataset, predictor)
 
     def every(self, X: Any, on_step: Any = None) -> dict[str, np.ndarray]:
-        """Predict with the model, with each partner, and with their combination.
+        """Predict with the network, with each method next to it (partner), and with their combination.
 
         Parameters
         ----------
@@ -416,13 +422,14 @@ class Pipeline:
         Returns
         -------
         dict of str to ndarray
-            {predictor: class probabilities, or values, [S, outputs]}: for "model", each partner by its name, and
-            "combined" if there are partners.
+            {method: predictions [S, classes] or [S, outputs]}: for "model" (the network), each partner by its name, and
+            "combined" if there are partners. Predictions are calibrated probabilities of classes, or of the intervals
+            of a time to an event; or a regression's values. Series are in the order of `dataset(X)`.
 
         Raises
         ------
         InputError
-            The model is not fine-tuned.
+            The model is not fine-tuned; data that cannot be read.
         """
         dataset = self.dataset(X)
         return self.predictor.every(predict_outputs(self, dataset, on_step), dataset)
@@ -435,8 +442,8 @@ class Pipeline:
         X : Any
             Data in any form that `dataset` reads.
         pool : str or None
-            "mean" or "max" over the tokens, or "cls", the [CLS] token, to which pre-training gives no task of its own.
-            If None, as the model's head pools; without a head the mean.
+            "mean" or "max" over the tokens; "cls", the [CLS] token, to which pre-training gives no task of its own; or
+            "attention", if the model's head pools so. None takes the pool of the model's head; without a head the mean.
         on_step : callable or None
             Called with (steps done, steps in all), to show progress.
 
@@ -449,7 +456,7 @@ class Pipeline:
         Raises
         ------
         InputError
-            Another pool; data that cannot be read.
+            Another pool; data that cannot be read; the models of a cross-validation.
         """
         return embed(self.require_one(), self.dataset(X), pool, on_step)
 
@@ -461,21 +468,21 @@ class Pipeline:
         X : Any
             Data in any form that `dataset` reads.
         at : array of shape [q], list of arrays or None
-            Times, the same for all series, or one array of times [q_i] for each. None takes the steps 0, 1, ... of an
-            array, or else each series' different times.
+            Times in the table's unit: q times that are the same for all series, or one array of times [q_i] for each.
+            None takes the steps 0, 1, ... if `X` is an array, or else the distinct times of each series.
         return_std : bool
             Whether to return standard deviations as well.
         positions : array of shape [q, P], list of arrays or None
-            Further positions at these times, the same for all series, or one array [q_i, P] for each. None is for
-            series that stay at one position.
+            Positions on the P axes besides time, such as places, at these times: the same for all series, or one array
+            [q_i, P] for each. None is for a model without such axes, and for series that stay at one position.
 
         Returns
         -------
         ndarray, list of ndarray, or tuple of two such
-            Values in the table's units: [S, q, V], or [S, C, q, V] of series with C channels, or a list with one array
-            for each series if they have different numbers of times. V is the number of value columns. For an array
-            [cases, channels, time] or [cases, time] they are laid out like it. With `return_std` a tuple of means and
-            deviations, of the same shape.
+            Means in the table's units, for V columns of values: [S, q, V] for S series, or [S, C, q, V] if they have C
+            channels. If series have different numbers of times, a list with the array of each series. If `X` is an
+            array [cases, channels, time] or [cases, time], an array [cases, channels, q] or [cases, q]. With
+            `return_std` a tuple (means, standard deviations), both of this form.
 
         Raises
         ------
@@ -502,9 +509,9 @@ class Pipeline:
         Returns
         -------
         Interpolation
-            At each of the q queries, in the table's units, and calibrated if the pipeline has a calibration: `mean`
-            [q, V]; `std` [q, V], None for a model that predicts no spread; and `bands`, {share: (lower, upper)}, each
-            edge [q, V].
+            Predictions of V columns of values at each of q queries, in the table's units; calibrated if the pipeline
+            has a calibration. `mean` is [q, V], and `std` is [q, V], or None for a model that predicts no spread.
+            `bands` are the edges of central intervals, {share: (lower, upper)}, each [q, V]; {} without a spread.
 
         Raises
         ------
@@ -526,10 +533,10 @@ class Pipeline:
         Returns
         -------
         list of ndarray
-            For each series an array [n], in the order of time; NaN for a series of one observation. For classes it is
-            by how much the log-probability of the predicted class falls without the observation; for numbers, how far
-            the prediction moves, in standard deviations of the training targets; for times to an event, by how much the
-            observation lengthens the expected time.
+            For each series of n observations an array [n], in the order of time; [NaN] for a series of one. For classes
+            it is by how much the log-probability of the predicted class falls without the observation, in nats. For
+            numbers it is how far the prediction moves, in standard deviations of the training targets. For times to an
+            event it is by how much the expected time gets shorter, in its unit. Only the network is asked.
 
         Raises
         ------
@@ -554,8 +561,9 @@ class Pipeline:
         Returns
         -------
         ndarray of shape [S]
-            The mean negative log-likelihood by the pre-trained model in nats, in the order of `dataset(X)`: high for
-            unusual series, NaN for series of one observation.
+            The mean loss of each series by the pre-trained model, in the order of `dataset(X)`: high for unusual
+            series, NaN for series of one observation. It is the negative log-likelihood of standardised values in nats,
+            or for a model without a spread the squared error.
 
         Raises
         ------
@@ -580,8 +588,9 @@ class Pipeline:
         Returns
         -------
         ndarray of shape [n, V]
-            Negative log-likelihoods by the pre-trained model in nats, for the n observations of `dataset(X)` in their
-            order and V columns of values: high for odd ones, NaN if the series has a single observation.
+            Losses by the pre-trained model, for the n observations of `dataset(X)` in their order and V columns of
+            values: high for odd ones, NaN if the series has a single observation. They are negative log-likelihoods of
+            standardised values in nats, or for a model without a spread squared errors.
 
         Raises
         ------
@@ -604,10 +613,11 @@ class Pipeline:
         Returns
         -------
         ndarray of shape [n, V]
-            For the n observations of `dataset(X)` in their order and V columns of values: how far the mean loss of 16
-            neighbouring observations lies above the median of such stretches of the channel in the whole data set, in
-            robust standard deviations; or below it, if it is predicted too well. High for odd ones; NaN if the channel
-            has fewer than 16 observations in the series.
+            A score for each of the n observations of `dataset(X)`, in their order, and V columns of values: high for
+            odd ones, NaN if the channel has fewer than 16 observations in the series. The model predicts stretches that
+            are hidden from it. The score is how far the mean loss of 16 neighbouring observations lies above the median
+            of all such runs of the channel in the data set, in robust standard deviations. If the run is predicted too
+            well (a frozen sensor), it is how far its mean loss lies below the median, whichever is more.
 
         Raises
         ------
@@ -618,12 +628,13 @@ class Pipeline:
         return odd_observations(view, view.dataset(X), on_step)[1]
 
     def predicted_names(self, dataset: SeriesDataset) -> tuple[str, ...]:
-        """Return the names of the columns of values that the pipeline predicts.
+        """Return the names of the columns of values that the pipeline predicts: those of its training table.
 
         Parameters
         ----------
         dataset : SeriesDataset
-            The series to predict; not used here, as the names are those of the training table.
+            The series to predict. It is not used here, but by the model that no table trained (any-series), which
+            predicts the columns of `dataset`.
 
         Returns
         -------
@@ -651,7 +662,7 @@ class Pipeline:
         Returns
         -------
         SeriesDataset or ArrayDataset
-            The data, with the channels and the values of the training set.
+            The data, with the channels and the columns of values of the training set.
 
         Raises
         ------
@@ -711,12 +722,12 @@ class Pipeline:
         table : Any
             A file, a folder, a pattern or a data frame, as `SeriesDataset.from_file` takes it.
         layout : TableSchema
-            Its columns; see `layout`.
+            Which columns it has, and how their cells are read; the method `layout` returns one.
 
         Returns
         -------
         TableReader
-            Reads the table whole or in parts.
+            Reads the table whole or in parts, with the channels and columns of values that the model knows.
 
         Raises
         ------
@@ -735,17 +746,17 @@ class Pipeline:
         Parameters
         ----------
         folder : str or Path
-            New, empty, or a saved pipeline, which is replaced; anything else is left alone.
+            A folder that is new, empty, or has a saved pipeline, which is replaced; anything else is refused.
         note : str
-            A paragraph for the model card.
+            A paragraph on the training for the model card; "" for none.
         license : str
             Licence of the model, as the Hugging Face Hub writes it: "mit", "cc-by-4.0".
 
         Raises
         ------
         InputError
-            A folder that holds other things than a model, or a link to one; a licence of other characters than letters,
-            digits, dots and hyphens.
+            A folder with other things in it than a model; a file, or a link to a folder; a licence of other characters
+            than letters, digits, dots and hyphens; the models of a cross-validation.
         OSError
             The files cannot be written; the message names the folder, and what was there is untouched.
         """
@@ -761,17 +772,17 @@ class Pipeline:
             A run folder of `rotarymae fit`, a saved pipeline, the name of a model that ships with the library, or a
             repository OWNER/NAME of the Hugging Face Hub.
         precision : str
-            Of matrix products in predictions: "auto", "fp32" or "bf16".
+            Number format of matrix products in predictions: "auto", "fp32" or "bf16".
 
         Returns
         -------
         Pipeline
-            The pipeline.
+            The pipeline, on the CPU; an `AnySeriesPipeline` for the model any-series, which no table trained.
 
         Raises
         ------
         InputError
-            No such folder or name; the run of a cross-validation, whose models `rotarymae.load` averages.
+            No such folder or name; the run of a cross-validation (`rotarymae.load` loads it).
         ModelDirectoryError
             A file is missing, unreadable or changed, or has settings that no pipeline can have; the message names it.
         MissingExtra
@@ -803,11 +814,11 @@ class AnySeriesPipeline(Pipeline):
 
     @property
     def error_columns(self) -> tuple[str, ...]:
-        """Names of the last value columns if these are standard errors of the others; () without any."""
+        """Names of the last columns of values, if they are standard errors of the others; () if there are none."""
         return tuple(self.columns.get("errors", ()))
 
     def require_series(self) -> ObservationPreprocessor:
-        """Raise InputError ("untrained"), always: this model was trained on no table, so it has no preprocessor."""
+        """Raise InputError (code "untrained"), always, as a model that was trained on no table has no preprocessor."""
         raise InputError(
             "any-series was not trained on a table: it interpolates, scores anomalies and embeds, and no more; "
             "`rotarymae fit` trains a model of this table.",
@@ -815,7 +826,7 @@ class AnySeriesPipeline(Pipeline):
         )
 
     def require_autoencoder(self) -> AnySeries:
-        """Return the model, which is the one that interpolates."""
+        """Return the model, which interpolates itself; never raises InputError, as other pipelines may."""
         assert isinstance(self.model, AnySeries)
         return self.model
 
@@ -826,10 +837,10 @@ class AnySeriesPipeline(Pipeline):
             X: a `SeriesDataset`, the path of a table, a data frame, or arrays or lists as the estimators take them.
 
         Returns:
-            A data set without limits: observations that are upper or lower limits are left out.
+            The series, without those observations of which only an upper or lower limit is known.
 
         Raises:
-            InputError: data that cannot be read.
+            InputError: data that cannot be read; a series that has nothing but limits.
         """
         if isinstance(X, str | Path):
             return read_table(Path(X), self.layout())
@@ -838,20 +849,29 @@ class AnySeriesPipeline(Pipeline):
         return as_dataset(X, None, self.layout(), self.columns).with_limits(False)
 
     def predicted_names(self, dataset: SeriesDataset) -> tuple[str, ...]:
-        """Return the names of the columns of values of a data set that are predicted: all but those of errors."""
+        """Return the names of the predicted columns: those of the data set's values that are no standard errors."""
         return dataset.value_names[: len(dataset.value_names) - len(self.error_columns)]
 
     def layout(self, given: Mapping[str, Any] | None = None) -> TableSchema:
-        """Return how a table is laid out: by the usual names, changed by `columns` and then by `given`.
+        """Return how a table is laid out: by default names, those of the attribute `columns`, and those of `given`.
 
-        Limits are dropped. `given` is {field of `TableSchema`: value}; None means no changes.
+        Later ones have precedence. Observations of which only a limit is known are always dropped. Raises InputError
+        for fields that exclude each other.
+
+        Args:
+            given: {field of `TableSchema`: value}; values None, False and () count as not given. None for none.
         """
         return replace(TableSchema.resolve(given or {}, self.columns), limits="drop")
 
     def reader(self, table: Any, layout: TableSchema) -> TableReader:
-        """Open a table (a file, a folder, a pattern or a data frame) of any channels, to be read whole or in parts.
+        """Open a table, which may have any channels, to be read whole or in parts.
 
-        `layout` says which columns it has. Raises InputError for a table that cannot be read, or lacks a column.
+        Args:
+            table: a file, a folder, a pattern of file names, or a data frame.
+            layout: which columns it has, and how their cells are read.
+
+        Raises:
+            InputError: a table that cannot be read, or lacks a column.
         """
         return TableReader.open(table, layout)
 
@@ -859,36 +879,38 @@ class AnySeriesPipeline(Pipeline):
         """Predict values at queries, with standard deviations and bands, in the order of the queries.
 
         Args:
-            dataset: the series; limits in it are left out.
+            dataset: the series; observations of which only a limit is known are left out.
             queries: times and channels to predict for, for each series.
             on_step: called with (series done, series in all), for progress bars; None for none.
 
         Returns:
-            Predictions in the table's units, [q, V] at q queries, of the V columns of values that are no errors. Their
-            bands include the noise of the observations.
+            Predictions in the table's units, arrays [q, V]: at q queries, of the V columns of values that are no
+            standard errors. The bands hold observations, so they include the noise.
 
         Raises:
-            InputError: queries for another number of series, at times that are not finite, or none at all.
+            InputError: queries for another number of series, at times that are not finite, or no query at all.
         """
         dataset = dataset.with_limits(False)
         return interpolate_any(self.require_autoencoder(), dataset, queries, self.error_columns, on_step)
 
     def beside_line(self, X: Any) -> BesideLine | None:
-        """Hide a tenth of some series' observations, and compare the model's error at them with that of straight lines.
+        """Hide a tenth of the observations of at most 200 series, and compare how well they are predicted.
+
+        The model is compared with straight lines between the nearest observations.
 
         Args:
             X: data in any form that `dataset` reads.
 
         Returns:
-            Both median errors, in standard deviations of each channel; None if all series have fewer than five
-            observations.
+            The median absolute errors of both, in standard deviations of each channel, and the numbers of series; None
+            if all series have fewer than five observations.
         """
         return beside_line(self.require_autoencoder(), self.dataset(X), self.error_columns)
 
     def embed(self, X: Any, pool: str | None = None, on_step: Any = None) -> np.ndarray:
-        """Turn each of S series into one vector, the mean over its tokens; return them as an array float32 [S, D].
+        """Turn each of S series into one vector: return float32 [S, D], the mean over its encoded observations.
 
-        D is the width of the decoder.
+        D is the width of the model's decoder, as observations are encoded for it.
 
         Args:
             X: data in any form that `dataset` reads.

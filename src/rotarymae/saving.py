@@ -85,10 +85,10 @@ class Described:
 def write(pipeline: Pipeline, folder: Path, note: str, license: str) -> None:
     """Write a pipeline to a folder, which appears, or replaces a saved pipeline, when it is complete.
 
-    What a killed process left half-written next to the folder is removed, if it is older than an hour.
+    Half-written copies of this folder that killed processes left next to it are removed, if older than an hour.
 
     Args:
-        pipeline: a pipeline of one model.
+        pipeline: a pipeline of one model, not of several folds.
         folder: new, empty, or a saved pipeline.
         note: a paragraph on the training, for the model card; "" for none.
         license: licence of the model, such as "cc-by-4.0".
@@ -121,8 +121,8 @@ def write(pipeline: Pipeline, folder: Path, note: str, license: str) -> None:
 def _modules(pipeline: Pipeline) -> dict[str, nn.Module]:
     """Return the torch modules of a pipeline that are saved, {part: module}, not copied.
 
-    The parts are "model", and as far as there are any, "autoencoder" (unless it is the model), "calibration" (not
-    without an autoencoder) and "preprocessor".
+    "model" is always there. "autoencoder" is, if there is one and it is not the model itself; "calibration", if there
+    are one and an autoencoder; "preprocessor", if there is one.
     """
     modules: dict[str, nn.Module] = {"model": pipeline.model}
     modules |= {} if pipeline.autoencoder in (None, pipeline.model) else {"autoencoder": pipeline.autoencoder}
@@ -132,7 +132,7 @@ def _modules(pipeline: Pipeline) -> dict[str, nn.Module]:
 
 
 def _described(pipeline: Pipeline) -> dict[str, Any]:
-    """Return the settings of all parts of a pipeline, without their weights: {field of `Described`: JSON value}."""
+    """Return the settings of all parts of a pipeline, without weights, as {field of `Described`: JSON value}."""
     known, labels, modules = pipeline.preprocessor, pipeline.labels, _modules(pipeline)
     settings = {
         part: {
@@ -156,7 +156,7 @@ def _described(pipeline: Pipeline) -> dict[str, Any]:
 
 
 def _card(pipeline: Pipeline, note: str, license: str) -> str:
-    """Return the text of the model card, README.md, from its template.
+    """Return the text of the model card, README.md, made from the template model_card.md.j2.
 
     Args:
         pipeline: the pipeline to describe.
@@ -192,7 +192,8 @@ def _card(pipeline: Pipeline, note: str, license: str) -> str:
 def check_replaceable(folder: str | Path) -> None:
     """Raise InputError if saving a pipeline to `folder` would delete anything but a saved pipeline.
 
-    A path that does not exist and an empty folder are accepted; a link or a file is not.
+    Accepted are a path that does not exist, an empty folder, and a saved pipeline. Refused are a link, a file, and a
+    folder with other files.
     """
     folder = Path(folder)
     if folder.is_symlink():
@@ -215,8 +216,8 @@ def check_replaceable(folder: str | Path) -> None:
 def _is_model(folder: Path) -> bool:
     """Return whether an existing folder looks like a saved pipeline, which saving may replace.
 
-    It must have a config.json of this library, no folder in it but that of partners, and either no README.md or a model
-    card as README.md.
+    It does if it has a config.json of this library, no folder but "partners", and no README.md but a model card of this
+    library.
     """
     if not all(path.is_file() or path.name == PARTNERS_FOLDER for path in folder.iterdir()):
         return False
@@ -232,13 +233,15 @@ def _is_model(folder: Path) -> bool:
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """Read the parts of a saved pipeline, and return them as {field of `Pipeline`: value}, modules in evaluation mode.
-
-    "preprocessor", "labels" and "partners" are None if the pipeline has none. "calibration" is absent if it has none;
-    "autoencoder" as well, or if it is the model. Whether the parts fit together is checked later, by `check_parts`.
+    """Read the parts of a saved pipeline. Whether they fit together is checked later, by `check_parts`.
 
     Args:
         folder: a folder that `write` made.
+
+    Returns:
+        {field of `Pipeline`: value}, with modules in evaluation mode. "model", "columns", "parameters" and "forecasts"
+        are always there; "preprocessor", "labels" and "partners" are None if the pipeline has none. "calibration" is
+        left out if the pipeline has none; "autoencoder" if it has none, or if it is the model itself.
 
     Raises:
         ModelDirectoryError: a file is missing, unreadable or changed, or has settings that no pipeline can have.
@@ -282,17 +285,18 @@ def read(folder: Path) -> dict[str, Any]:
 
 
 def check_parts(pipeline: Pipeline) -> None:
-    """Check that the parts of a loaded pipeline are valid and fit together.
+    """Raise an error unless the parts of a loaded pipeline are valid and fit together.
 
-    Checked are: columns and options, the tokens of preprocessor, model and autoencoder, the number of static features,
-    the preprocessor's statistics, the calibration, and the number of outputs.
+    Columns, options, the preprocessor's statistics and the calibration must be valid. Preprocessor, model and
+    autoencoder must agree on features, axes and further inputs of a token, and on the number of static features. The
+    model must have the kind of head, and the number of outputs, that the labels ask for.
 
     Args:
         pipeline: a pipeline made of what `read` returned.
 
     Raises:
         InputError: the first part that is not valid, or does not fit.
-        TypeError, ValueError, AttributeError: made-up settings, of a type that is never written.
+        TypeError, ValueError, AttributeError: settings of a type that `write` never writes, in a made-up file.
     """
     from_fields(TableSchema, pipeline.columns, "columns")
     options = {each.name for each in dataclasses.fields(FitConfig)}
@@ -300,7 +304,10 @@ def check_parts(pipeline: Pipeline) -> None:
     config, known = encoder_of(pipeline.model).config, pipeline.preprocessor
     of_tokens = operator.attrgetter("features", "axes", "input_features")
     if pipeline.autoencoder is not None and of_tokens(pipeline.autoencoder.config) != of_tokens(config):
-        raise InputError("the autoencoder and the model read different tokens.")
+        raise InputError(
+            "the autoencoder and the model read tokens of different sizes: they do not belong together. Take both from "
+            "one run."
+        )
     if known is not None:
         known.check_statistics()
         if of_tokens(known) != of_tokens(config):
@@ -321,8 +328,8 @@ def check_parts(pipeline: Pipeline) -> None:
         if not isinstance(pipeline.model, pipeline.labels.head) or outputs != pipeline.labels.outputs:
             kind = "outputs" if pipeline.labels.task == "regression" else "classes"
             raise InputError(
-                f"there are {pipeline.labels.outputs} {kind} by name; the {type(pipeline.model).__name__} asks for "
-                f"{outputs}."
+                f"the labels have {pipeline.labels.outputs} {kind}, and the {type(pipeline.model).__name__} asks for "
+                f"{outputs}: they do not belong together. Take both from one run."
             )
 
 
@@ -331,10 +338,11 @@ def _built(settings: dict[str, Any], tensors: int) -> nn.Module:
 
     Args:
         settings: {"kind": name of the class, "config": fields of `RoMAEConfig`, "head": settings of the head or None}.
-        tensors: number of saved tensors; a damaged file may not ask for more blocks or members than these.
+        tensors: number of saved tensors. A damaged file may ask for any number of blocks or members; more than this
+            are refused before they take memory.
 
     Raises:
-        InputError: settings that no model has, or that ask for more than the tensors.
+        InputError: settings that no model has, or more blocks or members than tensors.
         TypeError: a head with unknown settings.
     """
     if set(settings) != {"kind", "config", "head"}:
@@ -354,15 +362,14 @@ def _built(settings: dict[str, Any], tensors: int) -> nn.Module:
 
 
 def _partners(folder: Path, labels: Labels | None) -> Predictor:
-    """Load what predicts next to the network, such as boosted trees, and check that it fits the pipeline's labels.
+    """Load the predictor with the methods next to the network, such as boosted trees; check that it fits the labels.
 
     Args:
-        folder: the folder of partners, which exists.
-        labels: the labels of the pipeline.
+        folder: the folder of these methods, which exists.
+        labels: labels of the pipeline; None is refused, as the methods predict labels.
 
     Raises:
-        ModelDirectoryError: files that are damaged, or of another task or number of outputs than the labels; no labels
-            (None), without which there are no partners.
+        ModelDirectoryError: files that are damaged, or of another task or number of outputs than the labels; no labels.
     """
     try:
         partners = Predictor.load(folder)
