@@ -75,8 +75,7 @@ METRICS = {
 def metric_of(name: str) -> Metric:
     """Return the description of a metric by its name in metrics.json.
 
-    A name that ends in "_output_NUMBER" gives words that end in "of output NUMBER". Raises KeyError for an unknown
-    name.
+    For a name that ends in "_output_NUMBER", the words end in "of output NUMBER". Raises KeyError for an unknown name.
     """
     metric, _, output = name.partition(OUTPUT)
     base = METRICS[metric]
@@ -111,19 +110,20 @@ def rarest_class(truth: np.ndarray) -> int:
 def classification_metrics(
     truth: np.ndarray, probabilities: np.ndarray, weights: Sequence[float] | np.ndarray = (), rare: int | None = None
 ) -> dict[str, float]:
-    """Return {metric: value} for probabilities [S, classes] and true classes int [S], by the names in `METRICS`.
+    """Score a classification of S series: return {metric: value}, by the names in `METRICS`.
 
-    Always there are "accuracy", "macro_f1", "log_loss" and "expected_calibration_error", and "rare_f1" and
-    "rare_average_precision" of the rarest class. With two classes "auroc", "average_precision" and "brier_score" are
-    those of the second class. With more, "macro_auroc" and "macro_average_precision" are means over the classes that
-    occur, each against the rest. Areas and average precisions are NaN if only one class occurs.
+    Always there are "accuracy", "macro_f1", "log_loss" (nats), "expected_calibration_error", and "rare_f1" and
+    "rare_average_precision" of the rarest class. With two classes there are "auroc", "average_precision" and
+    "brier_score" of the second class. With more there are "macro_auroc" and "macro_average_precision", means over the
+    classes that occur, each against the rest. Areas and average precisions are NaN if only one class occurs, and that
+    of the rarest class also if it does not occur.
 
     Args:
         truth: class numbers int [S] from 0.
         probabilities: [S, classes].
-        weights: factors [classes] or [S, classes] of the probabilities before the largest decides the class, for
-            accuracy and F1; () means equal ones.
-        rare: number of the rarest class; None computes it from `truth`.
+        weights: factors [classes] or [S, classes] by which probabilities are multiplied before the largest decides the
+            class, for accuracy and F1; () for none.
+        rare: number of the rarest class; None takes the rarest in `truth`.
     """
     best, classes = decide(probabilities, weights), probabilities.shape[1]
     rare = rarest_class(truth) if rare is None else rare
@@ -139,7 +139,10 @@ def classification_metrics(
     macro = "" if classes == 2 else "macro_"
 
     def mean(metric: Callable[..., Any]) -> float:
-        """Return the mean over the compared classes of `metric(is it this one, its probability)`; NaN without any."""
+        """Return the mean of a metric over the compared classes; NaN if there are none.
+
+        It is called for each class with (bool [S], True for series of the class; its probabilities [S]).
+        """
         return float(np.mean([metric(truth == c, probabilities[:, c]) for c in compared])) if compared else np.nan
 
     scores[f"{macro}auroc"] = mean(auroc)
@@ -152,7 +155,7 @@ def classification_metrics(
 
 
 def auroc(positive: np.ndarray, scores: np.ndarray) -> float:
-    """Return the area under the ROC curve, as scikit-learn's function would, in a hundredth of its time.
+    """Return the area under the ROC curve, equal to scikit-learn's `roc_auc_score`, in a hundredth of its time.
 
     Args:
         positive: bool [S], True for the class sought; both values must occur.
@@ -164,7 +167,7 @@ def auroc(positive: np.ndarray, scores: np.ndarray) -> float:
 
 
 def average_precision(positive: np.ndarray, scores: np.ndarray) -> float:
-    """Return the average precision of scores, as scikit-learn's function of that name would, in less time.
+    """Return the average precision of scores, equal to scikit-learn's `average_precision_score`, in less time.
 
     Args:
         positive: bool [S], True for the class sought, at least once.
@@ -176,11 +179,14 @@ def average_precision(positive: np.ndarray, scores: np.ndarray) -> float:
 
 
 def expected_calibration_error(truth: np.ndarray, probabilities: np.ndarray, bins: int = 15) -> float:
-    """Return the mean distance between confidence and accuracy over bins of the confidence, weighted by their series.
+    """Return the expected calibration error: the mean distance between confidence and accuracy, from 0 to 1.
+
+    The confidence is the largest probability of a series. Series are binned by it; each bin's distance between mean
+    confidence and accuracy counts by its number of series.
 
     Args:
         truth: class numbers int [S].
-        probabilities: [S, classes]; the largest is the confidence, and right if it is that of the true class.
+        probabilities: [S, classes]; the class of the largest one counts as predicted.
         bins: number of bins, of equal width from 0 to 1.
     """
     sure, right = probabilities.max(1), probabilities.argmax(1) == truth
@@ -190,14 +196,14 @@ def expected_calibration_error(truth: np.ndarray, probabilities: np.ndarray, bin
 
 
 def regression_metrics(truth: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
-    """Return {metric: value} for predictions: RMSE and mean absolute error in the output's unit, and R².
+    """Score a regression: return {metric: value} with "root_mean_squared_error", "mean_absolute_error" and "r2".
 
-    With several outputs the metrics of each have names that end in "_output_" and its number, from 0. A metric without
-    values, and R² of a single one, is NaN.
+    Errors are in the unit of `truth`. With several outputs there are metrics of each, with names that end in "_output_"
+    and its number, from 0. Metrics of an output without true values, and R² with only one, are NaN.
 
     Args:
-        truth: [S, outputs]; NaN is left out.
-        predicted: [S, outputs].
+        truth: true values [S, outputs]; NaN is left out.
+        predicted: predictions [S, outputs] in the same unit.
     """
     scores = {}
     for i in range(truth.shape[1]):
@@ -212,14 +218,15 @@ def regression_metrics(truth: np.ndarray, predicted: np.ndarray) -> dict[str, fl
 
 
 def interval_metrics(truth: np.ndarray, predicted: np.ndarray, half_widths: np.ndarray | None) -> dict[str, float]:
-    """Return {metric: value}: the share of true values inside prediction ± half width, and the mean full width.
+    """Score a regression's 90 % intervals, prediction ± half width: return {metric: value}, or {} without intervals.
 
-    With several outputs the metrics of each have names that end in "_output_" and its number, from 0. Without values
-    they are NaN.
+    "interval90_coverage" is the share of true values inside, from 0 to 1, and "interval90_width" the mean full width.
+    With several outputs there are metrics of each, with names that end in "_output_" and its number, from 0. Metrics of
+    an output without true values are NaN.
 
     Args:
         truth, predicted: [S, outputs]; NaN in `truth` is left out.
-        half_widths: half the width of 90 % intervals, [outputs] or [S, outputs]; None returns {}.
+        half_widths: half the width of the intervals, [outputs] or [S, outputs]; None without intervals.
     """
     if half_widths is None:
         return {}
@@ -234,17 +241,17 @@ def interval_metrics(truth: np.ndarray, predicted: np.ndarray, half_widths: np.n
 
 
 def survival_metrics(truth: np.ndarray, probabilities: np.ndarray, labels: EventTimes) -> dict[str, float]:
-    """Return {metric: value} of survival predictions: concordance, Brier score and calibration error.
+    """Score survival predictions of S series: return {metric: value}, with three metrics.
 
-    Concordance is Harrell's, by the expected time. The Brier score is the mean over the time between the first and the
-    last inner edge of the intervals that is before the longest duration; NaN if there is no such edge. The calibration
-    error is the mean absolute difference between the mean predicted survival at `labels.times` and Kaplan and Meier's
-    estimate, in at most five groups of series with similar expected times, over series and times up to a group's
-    longest duration; NaN without such a time.
+    "concordance" is Harrell's, by the expected time. "integrated_brier_score" is the mean over time, from the first to
+    the last inner edge of the intervals (only edges before the longest duration count); NaN if there is no such edge.
+    "survival_calibration_error" compares, in at most five groups of series with similar expected times, the mean
+    predicted survival with Kaplan and Meier's estimate. It is the mean absolute difference at `labels.times`, as far as
+    they are not after a group's longest duration, weighted by the groups' sizes; NaN if there is no such time.
 
     Args:
         truth: durations and events, a structured array [S] with the fields "time" and "event".
-        probabilities: [S, K + 1] of the K intervals and of "after them".
+        probabilities: [S, K + 1], the probabilities that the event falls in each of K intervals, or after the last.
         labels: the fitted intervals, whose edges are times.
     """
     time, event, expected = truth["time"], truth["event"], labels.predicted(probabilities)
@@ -266,16 +273,15 @@ def survival_metrics(truth: np.ndarray, probabilities: np.ndarray, labels: Event
 
 
 def like_groups(expected: np.ndarray, groups: int) -> list[np.ndarray]:
-    """Divide S rows into at most `groups` groups of about equal size and similar numbers; return their row indices.
+    """Sort S rows by `expected` [S], ascending, and cut them into groups of about equal size; return their indices.
 
-    Each group has 20 rows or more; fewer than 40 rows are one group. Groups, and rows in each, are by ascending
-    `expected` [S].
+    There are as many groups as have at least 20 rows each, but at most `groups`; fewer than 40 rows are one group.
     """
     return np.array_split(np.argsort(expected, kind="stable"), max(1, min(groups, len(expected) // 20)))
 
 
 def intervals(method: str, measure: Callable[..., dict[str, float]], truth: Any, predicted: Any) -> dict[str, Any]:
-    """Return 95 % bootstrap intervals of a method's metrics, over resampled series, as metrics.json has them.
+    """Return 95 % bootstrap intervals of a method's metrics, from resampling the series, as metrics.json has them.
 
     Args:
         method: name of the method.
@@ -284,8 +290,8 @@ def intervals(method: str, measure: Callable[..., dict[str, float]], truth: Any,
         predicted: the method's predictions of the same series, their first axis.
 
     Returns:
-        {"method": name, "share": 0.95, "metrics": {metric: [low, high]}}, without calibration errors, whose resamples
-        are biased, and without metrics that are never finite. The same on each call.
+        {"method": name, "share": 0.95, "metrics": {metric: [low, high]}}. Calibration errors are left out, as their
+        resamples are biased, and metrics that are never finite. Draws are seeded: equal arguments give equal intervals.
     """
     draw, resampled = np.random.default_rng(0), []
     with warnings.catch_warnings(), config_context(skip_parameter_validation=True, assume_finite=True):
@@ -302,9 +308,12 @@ def intervals(method: str, measure: Callable[..., dict[str, float]], truth: Any,
 
 
 def interval_words(content: Mapping[str, Any]) -> str:
-    """Return a sentence with the bootstrap intervals of the metrics, or their spread over folds; "" without either.
+    """Return a sentence on how sure the metrics of the method that predicts are, for people; "" if that is not known.
 
-    `content` is that of a metrics.json; the method is the one that predicts.
+    It gives the bootstrap intervals, or for a cross-validation mean and standard deviation over the folds.
+
+    Args:
+        content: content of a metrics.json.
     """
     if "folds" in content:
         chosen = content["predictor"]["chosen"]
@@ -321,9 +330,10 @@ def interval_words(content: Mapping[str, Any]) -> str:
 
 
 def fold_rows(content: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Return {method: {metric: text}}, named in words, with "mean ± standard deviation" over folds as texts.
+    """Return {method: {metric: text}}, both named in words; a text is "MEAN ± STANDARD DEVIATION" over the folds.
 
-    `content` is the metrics.json of a cross-validation, with "folds".
+    Args:
+        content: content of a metrics.json of a cross-validation, with "folds".
     """
     return {
         method_words(method): {
@@ -334,14 +344,15 @@ def fold_rows(content: Mapping[str, Any]) -> dict[str, dict[str, str]]:
 
 
 def early_rows(content: Mapping[str, Any]) -> dict[str, dict[str, dict[str, float]]]:
-    """Return {metric: {method: {time span: score}}}, named in words, for predictions of series that were cut off early.
+    """Return the scores of predictions of series that were cut off early, for a table or a picture.
 
     Args:
         content: content of a metrics.json with "early".
 
     Returns:
-        Scores of the metrics in `EARLY_SHOWN` that the task has. The spans are those of the evaluation with a "+", such
-        as "+10d", and last "whole", for whole series.
+        {metric: {method: {time span: score}}}, with metrics and methods named in words. Metrics are those in
+        `EARLY_SHOWN` that the task has. Time spans are those of the evaluation, such as "+10d" for the first ten days,
+        and last "whole", for whole series.
     """
     task = next(task for task in TASKS if task in content)
     each = {f"+{span}": scores for span, scores in content["early"]["at"].items()} | {"whole": content[task]}
@@ -357,9 +368,12 @@ def early_rows(content: Mapping[str, Any]) -> dict[str, dict[str, dict[str, floa
 
 
 def scored_words(content: Mapping[str, Any]) -> str:
-    """Return the words for the series that a run is scored on, such as "held-out series" or "the training series, ...".
+    """Return the words for the series that a run is scored on, such as "held-out series" or "the training series".
 
-    They begin with "250 of the" or the like if only a sample was scored. `content` is that of a metrics.json.
+    If only a sample was scored they begin with its number, as in "250 of the held-out series".
+
+    Args:
+        content: content of a metrics.json.
     """
     noun, counts = content["noun"], content["series"]
     some = f"{content['sample']['scored']:,} of the " if "sample" in content else ""
@@ -376,9 +390,10 @@ def scored_words(content: Mapping[str, Any]) -> str:
 
 
 def sample_words(content: Mapping[str, Any]) -> str:
-    """Return a sentence, without a full stop, on how many series a run has answered when there was no time for all.
+    """Return a sentence, without a full stop, on how many series a run has predicted when there was no time for all.
 
-    `content` is that of a metrics.json with "sample".
+    Args:
+        content: content of a metrics.json with "sample".
     """
     sample, noun = content["sample"], content["noun"]
     words = (

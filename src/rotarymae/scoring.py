@@ -54,10 +54,12 @@ BEHIND, MIN_HIDDEN = 1.05, 20  # times the error of a simpler method, and hidden
 def score(outcome: Outcome, reporter: Reporter) -> None:
     """Predict with a trained pipeline and score it next to simple methods, on held-out series if there are any.
 
+    If nothing was held out, validation series are scored, and without these the training series.
+
     Args:
-        outcome: the results of one run, with its trained pipeline, data and split. Changed in place: it gets metrics;
-            predictions (if there are labels) and embeddings of all series; and predictions of hidden observations, or
-            of hidden patches of arrays, for the scored ones (if the pipeline has an autoencoder).
+        outcome: the results of one run, with its trained pipeline, data and split. It is changed in place, and gets
+            metrics and the embeddings of all series; with labels, predictions of all series; and with an autoencoder,
+            predictions of observations (or patches of arrays) that are hidden in the scored series.
         reporter: shows progress and warnings.
     """
     dataset, split = outcome.dataset, outcome.split
@@ -77,15 +79,16 @@ def score(outcome: Outcome, reporter: Reporter) -> None:
 
 
 def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> None:
-    """Score the network, the methods next to it (partners) and a constant guess on the scored series.
+    """Score the network, the methods next to it (partners) and a constant prediction on the scored series.
 
-    Validation series count with the predictions of methods that were trained without them.
+    For validation series, predictions of methods that were not trained on these series are taken.
 
     Args:
-        outcome: has the true labels, and in `predicted` the network's outputs for all series. Changed in place:
-            `predicted` becomes the predictions, for all series, of the method that the fit chose, and `baselines`,
-            `half_widths` and `metrics` (under the name of the task, "intervals" and "predictor") are set.
-        labels: those of the pipeline: its classes, the scale of its numbers, or the intervals of times to an event.
+        outcome: has the true labels, and in `predicted` the network's predictions of all series. It is changed in
+            place. `predicted` becomes the predictions of all series by the method that the fit chose. `baselines` (the
+            other methods' predictions of the scored series), `half_widths` and, in `metrics`, the name of the task,
+            "intervals" and "predictor" are set.
+        labels: labels of the pipeline: its classes, the scale of its numbers, or the intervals of times to an event.
         reporter: shows progress, and which method predicts; warns of classes that no scored series has.
     """
     predictor = outcome.pipeline.partners
@@ -115,12 +118,14 @@ def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> 
 
 
 def _guess(labels: Labels, truth: np.ndarray, count: int) -> dict[str, np.ndarray]:
-    """Return {method: predictions [count, K]} of the one method that predicts the same for every series.
+    """Return {method: predictions [count, K]} with a single method, which predicts the same for every series.
 
-    It is "most_common_class" (whose probabilities are the frequencies), "training_mean" or "life_table", by the task.
+    For a classification it is "most_common_class", whose K probabilities are the frequencies of the classes; for a
+    regression "training_mean", the means of the K outputs; for times to an event "life_table", the probabilities of K
+    intervals of time.
 
     Args:
-        labels: those of the pipeline.
+        labels: labels of the pipeline.
         truth: targets of the training series, as `labels.truth` returns them.
         count: number of series to predict.
     """
@@ -129,13 +134,13 @@ def _guess(labels: Labels, truth: np.ndarray, count: int) -> dict[str, np.ndarra
 
 
 def _measure(labels: Labels, truth: np.ndarray, weights: Any = None) -> Callable[..., dict[str, float]]:
-    """Return the function (truth, predicted) → {metric: value} that scores predictions of the task of these labels.
+    """Return a function that is called with (truth, predictions) and returns {metric: value}, for the labels' task.
 
     Args:
-        labels: those of the pipeline.
-        truth: targets of the scored series, as `labels.truth` returns them; of classes, it says which is the rarest.
-        weights: factors [classes] or [S, classes] of the probabilities before the largest decides the class; None takes
-            those of the labels. Used for classes only.
+        labels: labels of the pipeline.
+        truth: targets of all scored series, as `labels.truth` returns them; used for classes only, to find the rarest.
+        weights: factors [classes] or [S, classes] of the probabilities of S series before the largest decides the
+            class; None takes those of the labels. Used for classes only.
     """
     if labels.task == "classification":
         weights = getattr(labels, "weights", ()) if weights is None else weights
@@ -149,14 +154,14 @@ def _scores(
     guesses: dict[str, np.ndarray],
     widths: Callable[[str], np.ndarray | None],
 ) -> dict[str, dict[str, float]]:
-    """Return {method: {metric: value}} of some methods' predictions, next to the truth.
+    """Score the predictions of some methods, and their intervals; return {method: {metric: value}}.
 
     Args:
         measure: called with (truth, predictions); returns {metric: value}.
         truth: targets of the n predicted series, as `labels.truth` returns them.
-        guesses: {method: predictions [n, K]}.
-        widths: called with a method's name; returns half the width of its intervals, [K] or [n, K], which are then
-            scored, too, or None if it has none.
+        guesses: {method: predictions [n, K]}: probabilities of K classes or intervals of time, or K outputs.
+        widths: called with a method's name; returns half the width of its intervals, [K] or [n, K], or None if it has
+            none, and is then scored without intervals.
     """
     return {
         name: measure(truth, guess) | interval_metrics(truth, guess, widths(name)) for name, guess in guesses.items()
@@ -164,9 +169,9 @@ def _scores(
 
 
 def _widths(pipeline: Pipeline) -> Callable[[str], np.ndarray | None]:
-    """Return a function of a method's name, which returns half the width [outputs] of its prediction intervals or None.
+    """Return a function that is called with a method's name and returns half the width of its 90 % intervals.
 
-    None is for a method without intervals in this pipeline.
+    It returns an array [outputs], in the targets' units, or None for a method without intervals in this pipeline.
     """
     return lambda name: pipeline.half_widths(predictor=name)
 
@@ -181,27 +186,28 @@ def evaluate_predictions(
 ) -> dict[str, Any]:
     """Return metrics on labelled series, laid out as in metrics.json; series without a label are left out.
 
-    The methods are the fine-tuned network, the models that predict next to it (boosted trees), and their combination.
+    Scored are the fine-tuned network, the methods next to it (boosted trees), and their combination. With `spans` and
+    `since` they are also scored on series that are cut off early.
 
     Args:
-        pipeline: has all of them.
+        pipeline: has all of these methods.
         dataset: S series or arrays.
         targets: labels [S], None or NaN for a series without one.
         on_step: called with (batches done, batches in all), for progress bars; None for none.
-        spans: {name: time span}: also score predictions from what was known that long after `since`, under "early".
-            None means no early scores.
-        since: a time for each series [S]; a series with NaN is left out of the early scores. None means no early
-            scores.
+        spans: {name: time span}. For each, series are cut off that long after `since`, and predicted again. None for no
+            early scores.
+        since: [S] times from which the spans count; a series with NaN is left out of the early scores. None for no
+            early scores.
 
     Returns:
-        A dictionary with "series" (numbers of series with and without a label), "scored_on", "noun", the name of the
-        task ({method: {metric: value}}), "intervals" (bootstrap intervals of the metrics), "predictor" (which method
-        predicts, and why), and with `spans` and `since` "early" ({"series": number, "left_out": number, "at": {name of
-        a span: {method: {metric: value}}}}).
+        A dictionary with "series" (numbers of series with and without a label), "scored_on" ("labelled"), "noun", the
+        name of the task ({method: {metric: value}}), "intervals" (bootstrap intervals of the metrics) and "predictor"
+        (which method predicts, and why). With early scores it has "early", a dictionary: the numbers of series under
+        "series" and of those "left_out", and under "at" {name of a span: {method: {metric: value}}}.
 
     Raises:
-        InputError: a model without a head, a number of labels unlike that of the series, an unknown class, no label at
-            all; `spans` and no time in `since`; a series without an observation until the end of a span.
+        InputError: a model without a head; another number of labels than series; an unknown class; no label at all;
+            `spans`, and only NaN in `since`; a series without an observation until the end of a span.
     """
     labels = pipeline.require_labels()
     targets = one_per_series(targets, len(dataset))
@@ -241,13 +247,13 @@ def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -
     """Predict every fold's series with the pipeline that was trained without them, and score all together.
 
     Everything is computed from the saved pipelines, so that a resumed run has the same metrics. Series without a label
-    are predicted by the average of all folds' models.
+    are predicted by the average of all folds' models, and not scored.
 
     Args:
-        outcome: has the data, the labels, and an `Ensemble` as its pipeline. Changed in place: `predicted`,
-            `half_widths`, `baselines`, `fold_of` and `fold_weights` (of classes) are set, and `metrics`, with the
-            scores over all series under the name of the task, and mean, deviation and scores of the single folds under
-            "folds".
+        outcome: has the data, the labels, and an `Ensemble` as its pipeline. It is changed in place: `predicted`,
+            `half_widths`, `baselines`, `fold_of`, `fold_weights` (for classes) and `metrics` are set. `metrics` has the
+            scores over all series under the name of the task, and under "folds" {method: {metric: {"mean": number,
+            "std": number, "folds": a number for each fold}}}.
         splits: the split of each fold, in the order of `Ensemble.members`.
         reporter: shows progress, and which method predicts.
     """
@@ -309,14 +315,14 @@ def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -
 
 
 def _score_reconstruction(outcome: Outcome, part: ArrayDataset, reporter: Reporter) -> None:
-    """Hide patches of pictures, videos or sounds, and score the model's predictions of them next to means.
+    """Hide patches of pictures, videos or sounds, and score the model's predictions of them next to two means.
 
-    The means are that of the visible patches of an array, by channel, and that of training. Arrays of one patch are
-    left out; if there are no others, nothing is done.
+    One is the mean of an array's visible patches, for each channel; the other is the training mean. Arrays of one patch
+    are left out; if there are no others, nothing is done.
 
     Args:
-        outcome: has the pipeline. Changed in place: the predictions go to `reconstructions`, and the errors, in
-            standardised cells, to "reconstruction" of `metrics`.
+        outcome: has the pipeline. It is changed in place: `reconstructions` gets the predictions, and "reconstruction"
+            of `metrics` the number of hidden patches and the root mean squared errors of standardised cells.
         part: the scored arrays.
         reporter: shows progress.
     """
@@ -345,16 +351,16 @@ def _score_reconstruction(outcome: Outcome, part: ArrayDataset, reporter: Report
 def _score_interpolation(outcome: Outcome, train: SeriesDataset, part: SeriesDataset, reporter: Reporter) -> None:
     """Hide observations of series, and score the model's predictions of them next to those of simple methods.
 
-    Hidden are stretches, or the ends of series if the model learnt to forecast. If nothing can be hidden, nothing is
-    done.
+    A quarter of each series is hidden: consecutive observations, or the end if pre-training hid the ends of series. If
+    every series is too short for that, nothing is done.
 
     Args:
-        outcome: has the pipeline. Changed in place: `visible`, `hidden`, `interpolated` (the model's predictions) and
-            "interpolation" of `metrics` (the errors, as `compare_at_hidden` returns them) are set.
+        outcome: has the pipeline. It is changed in place: `visible`, `hidden`, `interpolated` (the model's predictions)
+            and "interpolation" of `metrics` (the errors, as `compare_at_hidden` returns them) are set.
         train: series on which the simple methods are fitted.
         part: the scored series.
-        reporter: shows progress; warns of a value column whose error is over 5 % above that of a simple method, unless
-            fewer than 20 of its observations are hidden.
+        reporter: shows progress. Warns of a column of values whose standardised error is over 5 % above that of a
+            simple method, unless fewer than 20 of its observations are hidden.
     """
     forecasts = outcome.pipeline.forecasts
     # A model that learnt to forecast needs a series of two times, others one of two observations.
@@ -389,18 +395,18 @@ def _compare(
     hidden: SeriesDataset,
     on_step: Any = None,
 ) -> tuple[Interpolation, dict[str, Any]]:
-    """Predict hidden observations from the visible ones of the same series; return the model's answers, and errors.
+    """Predict hidden observations from the visible ones of the same series, by the model and by simple methods.
 
     Args:
         pipeline: has the model and its preprocessor.
         methods: names of simple methods (`partners.baselines`) with which the model is compared.
         train: series on which these methods are fitted.
-        visible, hidden: the two parts of the scored series, in the same order.
+        visible, hidden: the two parts of the scored series; both have all series, in the same order.
         on_step: called with (batches done, batches in all), for progress bars; None for none.
 
     Returns:
-        The model's answers at the hidden observations, in their order; and the errors of the model and of all methods,
-        as `compare_at_hidden` returns them.
+        Two things: the model's predictions at the hidden observations, in their order; and the errors of the model and
+        of all methods, {name of a column of values: row}, as `compare_at_hidden` returns them.
     """
     preprocessor = pipeline.require_series()
     answers = interpolate(pipeline, visible, as_queries(hidden, preprocessor), on_step=on_step)
@@ -412,23 +418,28 @@ def _compare(
 def compare_at_hidden(
     preprocessor: ObservationPreprocessor, hidden: SeriesDataset, answers: Interpolation, guesses: dict[str, np.ndarray]
 ) -> dict[str, Any]:
-    """Return the errors of the model and of other methods at hidden observations, for each value column.
+    """Return the errors of the model and of other methods at hidden observations, for each column of values.
 
-    Only observations that all methods answer are compared, and no limits.
+    Compared are observations for which all methods have a prediction. Values that are missing, or of which only a limit
+    is known (less than, more than), are left out.
 
     Args:
         preprocessor: the preprocessor of the model, which standardises values.
-        hidden: the n hidden observations, with the model's V value columns.
-        answers: the model's answers at these observations, in their order.
+        hidden: the n hidden observations, with the V columns of values that the model predicts.
+        answers: the model's predictions of these observations, in their order.
         guesses: {method: predictions [n, V]} in the table's units, with the model's under "model".
 
     Returns:
-        {name of a value column: row}. A row has "hidden_observations", their number; "limits", how many limits (or
-        missing values) are left out, if there are any; "methods", {method: {error: number}}; and, if `answers` has
-        bands, "share_inside_band", {share: number}. It also has "channels", {channel: row}, if the data has channels;
-        and "by_distance", a list of rows, for groups of at least 20 observations, with "above", the least distance to
-        the nearest visible observation, in units of position. Errors are standardised. For each channel, or for a value
-        without channels, those in the table's unit stand next to them.
+        {name of a column of values: row}. A row is a dictionary:
+
+        - "hidden_observations": the number of compared observations; "limits": the number of values that are left out,
+          if there are any.
+        - "methods": {method: {error: number}}. Errors are standardised. Rows of a single channel, and of data without
+          channels, have errors in the table's unit, too.
+        - "share_inside_band": {share of a band: share of the values inside}, if `answers` has bands.
+        - "channels": {channel: row}, if the data has channels.
+        - "by_distance": a list of rows, for groups of at least 20 hidden observations by their distance in time to the
+          nearest visible one. In each, "above" is the lower edge of the group, in the preprocessor's unit of time.
     """
     scaler, truth = preprocessor.values, np.asarray(measured(hidden), np.float64)
     channels = channel_index(hidden)
@@ -443,11 +454,12 @@ def compare_at_hidden(
         Args:
             rows: indices of the observations.
             v: index of the value column.
-            own_unit: whether to return errors in the table's unit as well.
+            own_unit: whether to return errors in the table's unit as well; standardised ones are always there.
 
         Returns:
-            {"hidden_observations": number of those that all methods answer, "methods": {method: {error: number}}}, with
-            "limits" and "share_inside_band" if there are any. Errors are NaN without observations.
+            A dictionary with "hidden_observations" (number of those that all methods predict) and "methods" ({method:
+            {error: number}}; NaN without observations). It has "limits" if values are missing or limits, and
+            "share_inside_band" if there are bands and observations.
         """
         # A channel that training never saw has no mean: methods are compared where all of them answer.
         limits = int(np.isnan(truth[rows, v]).sum())
@@ -490,11 +502,11 @@ def compare_at_hidden(
 def evaluate_forecasts(
     pipeline: Pipeline, dataset: SeriesDataset, horizon: float, on_step: Any = None
 ) -> dict[str, Any]:
-    """Return the errors of forecasts up to `horizon` ahead, of the model and of simple methods, for each value column.
+    """Return the errors of forecasts by the model and by simple methods, for each column of values.
 
-    Every series is forecast from `ORIGINS` times, evenly spread from the middle of its span to `horizon` before its end
-    (fewer, if that is no later), each time from what was observed until then. Simple methods are fitted on the series
-    themselves.
+    Every series is forecast from eight times, evenly spread from the middle of its span to `horizon` before its end; if
+    that end is not later than the middle, only from the middle. Each forecast reads what was observed until then, and
+    is compared with the observations of the following `horizon`. Simple methods are fitted on the series themselves.
 
     Args:
         pipeline: has the model.
@@ -503,7 +515,7 @@ def evaluate_forecasts(
         on_step: called with (batches done, batches in all), for progress bars; None for none.
 
     Returns:
-        {name of a value column: errors}, as `compare_at_hidden` returns them.
+        {name of a column of values: row}, with the errors of each method in a row, as `compare_at_hidden` returns them.
 
     Raises:
         InputError: no observation lies within the horizon after any of these times.
@@ -528,5 +540,5 @@ def evaluate_forecasts(
 
 
 def _root_mean_square(x: np.ndarray) -> float:
-    """Return the root mean square of numbers; NaN without any."""
+    """Return the root mean square of an array [n]; NaN if it is empty."""
     return float(np.sqrt(np.mean(np.square(x)))) if len(x) else np.nan
