@@ -227,8 +227,8 @@ def test_warnings_of_parts_are_told_once(fitted, small_parts):
     late = table.set_column(1, "day", pc.multiply(table["day"], 1000.0))
     with pytest.warns(InputWarning) as raised:
         embed_table(late, fitted / "run")
-    far = [str(warning.message) for warning in raised if "extrapolations" in str(warning.message)]
-    assert len(far) == 1 and "more warnings are like this" in far[0]
+    far = [warning.message for warning in raised if "extrapolations" in str(warning.message)]
+    assert len(far) == 1 and "more warnings are like this" in str(far[0]) and far[0].code == "far-times"
 
 
 def test_a_table_without_rows_has_the_columns_of_one_with_rows(fitted):

@@ -30,13 +30,13 @@ OnProgress = Callable[[int, int], None]
 
 @dataclass
 class Totals:
-    """Numbers of an answered table.
+    """Numbers of a table that has been answered.
 
     Attributes:
         series: number of series, or of files of pictures or sounds.
-        empty: number of these without an answer, as they have no observations or cannot be read.
+        empty: number of series or files without an answer, as they have no observations or cannot be read.
         rows: number of rows written.
-        what: what the empty ones are called in a message.
+        what: what those without an answer are called in a message.
     """
 
     series: int = 0
@@ -51,7 +51,7 @@ class Totals:
 
     @property
     def said_of_empty(self) -> str:
-        """Return "; 3 series without observations have an empty row" to end a sentence; "" if none is empty."""
+        """Text such as "; 3 series without observations have an empty row", to end a sentence; "" if none is empty."""
         return f"; {self.empty:,} {self.what} have an empty row" if self.empty else ""
 
 
@@ -68,7 +68,7 @@ def answer_file(
         on_step: called with (observations done, observations in all); None for none.
 
     Returns:
-        How many series and rows were written.
+        The numbers of series, of series without an answer, and of rows written.
 
     Raises:
         InputError: a table that cannot be read, or in which no series has an answer; an `out` of another suffix, or at
@@ -85,25 +85,25 @@ def answer_file(
 def answer_table(
     question: Question, reader: TableReader, on_step: OnProgress | None = None, totals: Totals | None = None
 ) -> Iterator[pa.Table]:
-    """Answer a question for a table in parts that fit into memory; yield the answers of each part, at least one.
+    """Answer a question for a table in parts that fit into memory; yield the answers of each part.
 
-    They are Arrow tables with the column of ids and the same further columns in every part, in the order in which the
-    series first appear. A question with a table of query times (`question.at`) is answered in a single part, in the
-    order of that table. A series without an answer has a row with its id alone.
+    Yielded is at least one Arrow table. All have the same columns, that of ids first. Series are in the order in which
+    they first appear; one without an answer has a row with its id alone. If the question has a table of query times
+    (`question.at`), there is a single part, in the order of that table.
 
     Args:
         question: what is computed for each series.
         reader: the table, with its columns.
         on_step: called with (observations done, observations in all); None for none.
-        totals: is updated, in place, to what has been yielded. With it, a table without any answer is refused; without
-            it (None), such a table has rows of ids alone, or none.
+        totals: updated in place to what has been yielded; a table in which no series has an answer is then refused.
+            None accepts such a table.
 
     Raises:
-        InputError: a table that cannot be read, or that the question cannot answer; no series has an answer, and so the
-            columns are unknown.
+        InputError: a table that cannot be read, or that the question cannot answer; no series has an answer, and
+            `totals` is given or the question does not know its columns.
 
     Warns:
-        InputWarning: those of the question, the first of each kind, after the last part.
+        InputWarning: the question's warnings, the first of each kind, after the last part.
     """
     required, totals = totals is not None, totals or Totals()
     parts = _answer_parts(question, reader, on_step, totals, required)
@@ -113,23 +113,24 @@ def answer_table(
 def _answer_parts(
     question: Question, reader: TableReader, on_step: OnProgress | None, totals: Totals, required: bool
 ) -> Iterator[pa.Table]:
-    """Answer a question for a table part by part; yield the answers of each part, in the order of the series.
+    """Answer a question for a table part by part; yield an Arrow table for each part, in the order of the table.
 
-    Parts without an answer are kept back until the columns are known, from the question or from the first answer.
+    Columns are those of the question, behind that of ids. If the question does not know them, first parts without an
+    answer are kept back until the first answer shows them. A table without series gives one table without rows.
 
     Args:
         question: what is computed for each series.
         reader: the table, with its columns.
         on_step: called with (observations done, observations in all); None for none.
-        totals: is updated, in place, to what has been yielded.
-        required: whether a table without any answer is refused.
+        totals: updated in place to what has been yielded.
+        required: whether a table in which no series has an answer is refused.
 
     Raises:
         InputError: a table that cannot be read, or that the question cannot answer; no series has an answer, and this
             is required, or the columns are unknown.
 
     Warns:
-        InputWarning: those of the question, the first of each kind, after the last part.
+        InputWarning: the question's warnings, the first of each kind, after the last part.
     """
     total, done = reader.source.observations(reader.columns), 0
     schema, name = question.schema, reader.id_name or reader.id
@@ -166,17 +167,17 @@ def _answer_parts(
 
 
 def _parts(question: Question, reader: TableReader) -> Iterator[Part]:
-    """Yield the parts of a table in pieces of whole series that the question can answer at once, by its `cost`.
+    """Yield the parts of a table; cut a part, between series, into pieces that the question can answer at once.
 
-    For a question with a table of query times, series without observations that it does not ask for are left out of
-    the part's ids; series with observations stay, as they simply get no row.
+    Where pieces end is decided by `question.cost`. If the question has a table of query times, series that have no
+    observations and are not in that table are left out.
 
     Args:
         question: what is computed for each series.
         reader: the table, with its columns.
 
     Raises:
-        InputError: after the last part, where the table of query times names a series that was not in any part.
+        InputError: after the last part, if the table of query times names a series that was in no part.
     """
     seen: list[Any] = []
     asked = None if question.at is None else set(map(as_text, question.at.ids))
@@ -197,9 +198,9 @@ def _parts(question: Question, reader: TableReader) -> Iterator[Part]:
 
 
 def _some(part: Part, keep: np.ndarray) -> Part:
-    """Return a part that has only those of its S series for which the mask `keep`, bool [S], is True.
+    """Return the part cut to those of its S series for which the mask `keep`, bool [S], is True.
 
-    Its data set is None if none of them has observations.
+    The data set of the result is None if no kept series has observations.
     """
     dataset, chosen = part.dataset, keep[part.observed]
     if dataset is not None and not chosen.all():
@@ -212,9 +213,9 @@ def _rows(ids: pa.Array, observed: np.ndarray, answers: Answers | None, schema: 
 
     Args:
         ids: [S] ids of all series.
-        observed: bool [S], which series have answers; the others get one row with their id and empty cells.
-        answers: those of the observed series, in their order; None if there are none.
-        schema: columns of the answers, for a part without any.
+        observed: bool [S], True for series with answers; any other gets one row, with its id and empty cells.
+        answers: the answers for the observed series, in their order; None if no series is observed.
+        schema: columns of the answers, used if the part has no answer.
         name: name of the id column; it becomes "id" if the answers have a column of this name.
     """
     lengths = np.ones(len(ids), np.int64)
@@ -230,9 +231,9 @@ def _rows(ids: pa.Array, observed: np.ndarray, answers: Answers | None, schema: 
 
 
 def answer_arrays(question: Question, dataset: ArrayDataset, out: Path, on_step: OnProgress | None = None) -> Totals:
-    """Write the answers for pictures, videos or sounds to a .csv or .parquet file; return how many rows that are.
+    """Write the answers for pictures, videos or sounds to a .csv or .parquet file.
 
-    Files that could not be read get a row with their name alone, at the end; in the totals they are `empty`.
+    Files that could not be read get a row with their name alone, at the end.
 
     Args:
         question: what is computed for each picture or sound, with one row for each.
@@ -240,8 +241,11 @@ def answer_arrays(question: Question, dataset: ArrayDataset, out: Path, on_step:
         out: path of the file; "-" is standard output, as CSV.
         on_step: called with (steps done, steps in all); None for none.
 
+    Returns:
+        The numbers of files (`series`), of those that could not be read (`empty`), and of rows, one per file.
+
     Raises:
-        InputError: a path of another suffix, or at which nothing can be written; data unlike those of training.
+        InputError: a path of another suffix, or at which nothing can be written; arrays unlike those of training.
     """
     ids = pa.array([*dataset.ids.tolist(), *dataset.reading.left_out])
     answers = question.answer(dataset, on_step)
@@ -251,18 +255,19 @@ def answer_arrays(question: Question, dataset: ArrayDataset, out: Path, on_step:
 
 
 def _once(raised: list[InputWarning]) -> Iterator[InputWarning]:
-    """Yield the first warning of each kind, with the number of different further texts of that kind, if any, appended.
+    """Yield a warning for each kind: the first of that kind, and how many others, with different texts, there were.
 
-    Warnings of one code are of one kind; of those with the general code "invalid", each text is a kind.
+    Warnings with the same code are of one kind, except those with the general code "invalid", where each text is a
+    kind. Kinds are in the order of their first warning.
     """
-    kinds: dict[str, list[str]] = {}
+    kinds: dict[tuple[str, str], list[str]] = {}
     for warning in raised:
-        texts = kinds.setdefault(str(warning) if warning.code == "invalid" else warning.code, [])
+        texts = kinds.setdefault((warning.code, str(warning) if warning.code == "invalid" else ""), [])
         if str(warning) not in texts:
             texts.append(str(warning))
-    for texts in kinds.values():
+    for (code, _), texts in kinds.items():
         more = len(texts) - 1
-        yield InputWarning(texts[0] + (f" ({more} more warnings are like this.)" if more else ""))
+        yield InputWarning(texts[0] + (f" ({more} more warnings are like this.)" if more else ""), code=code)
 
 
 # ── for Arrow tables ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -281,13 +286,14 @@ def embed_table(
     Rows are in the order in which the series first appear.
 
     Args:
-        table: long, wide or nested.
-        model: a pipeline, or what `Pipeline.load` reads.
-        layout: columns of the table; None means as the pipeline's training table. `Pipeline.layout` changes single
-            columns of it.
+        table: long (a row per observation), wide (a column per channel) or nested (a row per series, cells are lists).
+        model: a pipeline, which is used as it is; or the folder or name of one, which is loaded.
+        layout: columns of the table; None means as the pipeline's training table. `Pipeline.layout` returns that with
+            changes.
         pool: "mean" or "max" over a series' observations, "cls" for the [CLS] token, or "auto" for what the model was
             trained to use.
-        stage: which model of a folder is asked, "pretrained" or "finetuned"; a `Pipeline` is asked as it is.
+        stage: which model of a loaded pipeline is used, "pretrained" (the autoencoder) or "finetuned". If there is no
+            autoencoder, "pretrained" uses the fine-tuned model.
 
     Raises:
         InputError: a table that cannot be read; an unknown `pool` or `stage`; stage "finetuned" of a folder without
@@ -305,7 +311,7 @@ def answer_arrow(question: Question, table: pa.Table, layout: TableSchema | None
 
     Args:
         question: what is computed for each series.
-        table: long, wide or nested.
+        table: long (a row per observation), wide (a column per channel) or nested (a row per series, cells are lists).
         layout: columns of the table; None means as the training table of the question's pipeline.
 
     Raises:
