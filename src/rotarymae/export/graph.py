@@ -56,25 +56,34 @@ class Program(nn.Module):
         self.preprocessor, self.model = pipeline.require_series(), pipeline.model
 
     def rows(self, inputs: Feeds) -> Rows:
-        """Return the observations among the inputs, {name: tensor}, in the form that the preprocessor takes."""
+        """Return the inputs that describe observations, as the preprocessor takes them.
+
+        They are "time", "values", "mask", "channel" and "position" of the inputs {name: tensor}; None for one that is
+        missing.
+        """
         return Rows(*(inputs.get(name) for name in ("time", "values", "mask", "channel", "position")))  # pyright: ignore
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Names of the inputs of `forward`, in order: "time", "values", "channel" and "position" if read, "mask"."""
+        """Names of the inputs of `forward`, in order; subclasses append further ones.
+
+        They are "time", "values", "channel" for a model with channels, "position" for one with further positions, and
+        "mask".
+        """
         return ("time", "values", *self._axes(), "mask")
 
     def _axes(self, prefix: str = "") -> tuple[str, ...]:
-        """Return the names of the inputs "channel" and "position" that the model reads, each with `prefix` in front."""
+        """Return those of PREFIXchannel and PREFIXposition that the model reads, as names of inputs, in this order."""
         channel = () if self.preprocessor.channel_names is None else (f"{prefix}channel",)
         return (*channel, f"{prefix}position") if self.preprocessor.position_names else channel
 
 
 class Predictions(Program):
-    """Program that returns `probabilities` float32 [B, classes] or `predicted` float64 [B, outputs].
+    """Program of the network's predictions: `probabilities` float32 [B, classes] or `predicted` float64 [B, outputs].
 
     For a time to an event, the classes are its intervals and "after them", with edges in `labels.edges` of config.json.
-    Logarithms of probabilities are divided by the temperature that the fit chose for the model.
+    Probabilities are calibrated: logits are divided by the temperature that the fit chose. Methods next to the network,
+    such as boosted trees, are not part of the program.
     """
 
     def __init__(self, pipeline: Pipeline) -> None:
@@ -88,13 +97,22 @@ class Predictions(Program):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Names of the inputs of every program, and "static" if the head reads columns with one value per series."""
+        """Names of the inputs of `forward`, in order: "time", "values", "channel", "position", "mask" and "static".
+
+        "channel" and "position" are left out if the model does not read them, "static" if its head reads no columns
+        with one value per series.
+        """
         return (*super().needs, "static") if self.preprocessor.static else super().needs
 
     def forward(self, inputs: Feeds) -> Tensor:
-        """Return class probabilities float32 [B, classes], or values float64 [B, outputs] in the targets' units.
+        """Return the network's predictions for B series.
 
-        `inputs` are {name: tensor} of the names in `needs`, for B series.
+        Args:
+            inputs: {name: tensor} of the names in `needs`.
+
+        Returns:
+            Calibrated probabilities of classes, or of intervals of time, float32 [B, classes]; or a regression's values
+            in the targets' units, float64 [B, outputs].
         """
         static = inputs.get("static")
         features = None if static is None else code_features(self.preprocessor.static, static.double())
@@ -117,15 +135,20 @@ class Embeddings(Program):
         self.pool = getattr(self.model, "pool", "mean")
 
     def forward(self, inputs: Feeds) -> Tensor:
-        """Return one vector per series, float32 [B, D], for `inputs` {name: tensor} of the names in `needs`."""
+        """Return one vector for each of B series, float32 [B, D], where D is the width of the encoder.
+
+        Args:
+            inputs: {name: tensor} of the names in `needs`.
+        """
         return embedding(self.model, self.preprocessor(self.rows(inputs)), self.pool)
 
 
 class Interpolations(Program):
-    """Program that returns `mean` and `std` float64 [B, M, V] at queries, calibrated as by `interpolate`.
+    """Program that predicts V values at M queries of each of B series: `mean` and `std`, float64 [B, M, V].
 
     Queries are `query_time` float64 [B, M], with `query_channel` int64 [B, M] and `query_position` float64 [B, M, P]
-    where the model needs them. A model without a spread returns no `std`.
+    where the model needs them. Predictions are calibrated as by `Pipeline.interpolate`. A model without a spread
+    returns no `std`.
     """
 
     deviations: Tensor
@@ -142,13 +165,22 @@ class Interpolations(Program):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Names of the inputs of every program, and then "query_time", "query_channel" and "query_position" if read."""
+        """Names of the inputs of `forward`, in order: those of observations, then those of queries.
+
+        They are "time", "values", "channel", "position", "mask", "query_time", "query_channel" and "query_position";
+        those of channels and of further positions are left out if the model does not read them.
+        """
         return (*super().needs, "query_time", *self._axes("query_"))
 
     def forward(self, inputs: Feeds) -> Any:
-        """Return (means, standard deviations), each float64 [B, M, V], at M queries per series, in the table's units.
+        """Predict V values at M queries of each of B series, in the table's units.
 
-        A model without a spread returns the means alone, no tuple. `inputs` are {name: tensor} of the names in `needs`.
+        Args:
+            inputs: {name: tensor} of the names in `needs`.
+
+        Returns:
+            The pair (means, standard deviations), each float64 [B, M, V]; for a model without a spread the means alone.
+            A standard deviation is half the width of the central 68.27 % interval.
         """
         assert isinstance(self.model, MaskedAutoencoder)
         known, likelihood, calibration = self.preprocessor, self.model.likelihood, self.calibration
@@ -179,13 +211,13 @@ class Interpolations(Program):
         return scaler.inverse(mean, number), (upper - lower) / 2
 
     def _deviation(self, freedom: Tensor) -> Tensor:
-        """Return half the width of the central 68.27 % interval of Student's t, over its standard deviation.
+        """Return half the width of the central 68.27 % interval of Student's t, divided by its standard deviation.
 
-        Programs have no quantiles of Student's t; they are read from a table, with a line between entries, to 1e-6.
+        As ONNX has no quantiles of Student's t, it is interpolated linearly in a table, to 1e-6.
 
         Args:
-            freedom: degrees of freedom as the model predicts them, before they are made positive; of any shape, which
-                is that of the result.
+            freedom: raw degrees of freedom, as the model predicts them, before they are made positive. The result has
+                the same shape.
         """
         place = (freedom - FREEDOMS[0]) / (FREEDOMS[1] - FREEDOMS[0])
         below = place.floor().clamp(0, len(FREEDOMS) - 2)
@@ -194,12 +226,12 @@ class Interpolations(Program):
 
 
 def _of_channel(part: Tensor, number: Tensor, channels: int) -> Tensor:
-    """Return for each query the numbers of its channel, [B, M, V, ...], out of those of all channels of its time.
+    """Select, for each of M queries of B series, the numbers of its channel: [B, M, V, ...] for V values.
 
     Args:
-        part: [B, M, C · V, ...] numbers of C channels of V values, channel by channel, at M queries.
-        number: int [B, M] channel of each query, from 0.
-        channels: number C of channels.
+        part: [B, M, C · V, ...], the numbers of all C channels at the queries, channel by channel.
+        number: int [B, M], the channel of each query, from 0.
+        channels: the number C of channels.
     """
     each = part.unflatten(2, (channels, -1))
     index = number.view(*number.shape, *(1 for _ in each.shape[2:]))

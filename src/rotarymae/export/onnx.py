@@ -31,17 +31,18 @@ FIRST_TIME = 59_000.0  # where the times of the comparison begin, as dates of to
 
 
 def make_program(pipeline: Pipeline, job: Job) -> Program:
-    """Return a pipeline as an exportable module, which takes observations in the table's units.
+    """Return a pipeline as an exportable module in evaluation mode, which takes observations in the table's units.
 
     Args:
         pipeline: a pipeline of series.
-        job: "predict" (calibrated predictions of a fine-tuned model), "embed" or "interpolate".
+        job: "predict" (calibrated predictions of a fine-tuned network, without other methods such as boosted trees),
+            "embed" or "interpolate".
 
     Raises:
         InputError: an unknown job; the pipeline cannot do it, is not one of series, or is an `Ensemble`.
 
     Warns:
-        InputWarning: a model that splits long series into windows; the program does not.
+        InputWarning: the pipeline reads long series in pieces (windows), and the program reads each series whole.
     """
     choose("job", job, tuple(PROGRAMS))
     preprocessor = pipeline.require_one().require_series()
@@ -63,11 +64,12 @@ def export_program(program: Program, path: str | Path) -> float:
         path: a new file.
 
     Returns:
-        The largest difference, relative to the largest answer if that is above 1; see `largest_difference`.
+        The largest absolute difference between outputs of the file and of PyTorch; where the largest output is above 1,
+        the difference is divided by it.
 
     Raises:
         InputError: a file that exists or cannot be made.
-        MissingExtra: without the extra `export`.
+        MissingExtra: the extra `export` is not installed.
         RotaryMAEError: the outputs differ by more than 1e-4.
     """
     path = Path(path)
@@ -103,16 +105,19 @@ def export_program(program: Program, path: str | Path) -> float:
 
 
 def _stable_sort() -> Callable[..., Any]:
-    """Return the function that the ONNX exporter calls for torch's stable sort, for which it has no translation.
+    """Return a translation of torch's stable sort for the ONNX exporter, which has none.
 
-    The function uses TopK over all values, which keeps the order of equal ones.
+    It uses ONNX's TopK over all values, which keeps the order of equal ones.
     """
     from onnxscript import FLOAT, INT64, opset18
 
     op: Any = opset18  # whose annotations are of its own type system
 
     def stable_sort(values: FLOAT, stable: bool = True, dim: int = -1, descending: bool = False) -> tuple[FLOAT, INT64]:
-        """Sort a tensor along the axis `dim`, equal values in their order; return the values and their places."""
+        """Sort a tensor along the axis `dim`, equal values in their order; return (sorted values, their indices).
+
+        `stable` is not used, as the order is always stable.
+        """
         count = op.Gather(op.Shape(values), op.Constant(value_ints=[dim]))
         return op.TopK(values, count, axis=dim, largest=descending, sorted=True)
 
@@ -120,10 +125,11 @@ def _stable_sort() -> Callable[..., Any]:
 
 
 def largest_difference(program: Program, path: Path) -> float:
-    """Return how much the outputs of an ONNX file differ from its program's, for random series of three shapes.
+    """Return how much the outputs of an ONNX file differ from PyTorch's, for random series of three shapes.
 
-    It is the largest absolute difference over outputs and shapes, each divided by the output's largest absolute value
-    if that is above 1; infinite if an output is not finite. Raises MissingExtra without the extra `export`.
+    It is the largest absolute difference over outputs and shapes. For an output whose largest absolute value is above
+    1, the difference is divided by that value. It is infinite if an output is not finite. Raises MissingExtra if the
+    extra `export` is not installed.
 
     Args:
         program: the program, in evaluation mode.
@@ -143,15 +149,16 @@ def largest_difference(program: Program, path: Path) -> float:
 
 
 def random_feeds(program: Program, series: int, observations: int) -> Feeds:
-    """Draw inputs for a program, {name: tensor} in the order of `program.needs`; the same on each call.
+    """Draw inputs for a program, and return {name: tensor} in the order of `program.needs`; the same on each call.
 
-    Values and times are like those of training. There are 25 queries per series, within the observed span and a tenth
-    of it beyond both ends.
+    Values and times are like those of training. If the program takes queries, there are 25 per series, within the span
+    of observations and up to a tenth of it beyond both ends.
 
     Args:
         program: says which inputs it needs, and what training data were like.
         series: number of series.
-        observations: number to which each series is padded. The first series has as many; others from 2 up to it.
+        observations: number of observations to which each series is padded, at least 2. The first series has so many,
+            each other one a random number from 2 to it.
     """
     draw, known = np.random.default_rng(series), program.preprocessor
     shape = (series, observations)
@@ -194,10 +201,10 @@ def _places(known: ObservationPreprocessor, draw: np.random.Generator, shape: tu
 
 
 def _static_codes(known: ObservationPreprocessor, series: int, draw: np.random.Generator) -> np.ndarray:
-    """Draw the static columns of some series, coded as a program reads them; return float64 [series, columns].
+    """Draw the static columns (one value per series), coded as a program reads them: float64 [series, columns].
 
-    Numbers have the mean and deviation of training, and are NaN in a fifth of the series; a category is its place in
-    the training's list.
+    Numbers are normal, with the mean and standard deviation of training, and NaN in about a fifth of the series. A
+    category is its index in the training's list of categories.
 
     Args:
         known: the preprocessor, which has the columns.
@@ -214,10 +221,10 @@ def _static_codes(known: ObservationPreprocessor, series: int, draw: np.random.G
 
 
 def _dynamic(feeds: Feeds) -> dict[str, dict[int, Any]]:
-    """Return which axes of a program's inputs are free in the file, {name of an input: {axis: dimension}}.
+    """Return the axes of a program's inputs that may have any length in the file: {input: {axis: dimension}}.
 
-    They are axis 0, the series, and axis 1, the observations or queries, of all inputs but "static". Each input that
-    shares an axis has the same dimension for it.
+    Axis 0 (series) is free in all inputs, and axis 1 (observations, or queries) in all but "static". The dimensions are
+    `torch.export.Dim` objects, one each for series, observations and queries, which the inputs share.
     """
     series, observations, queries = (torch.export.Dim(name, min=1) for name in ("series", "observations", "queries"))
     second = {name: queries if name.startswith("query") else observations for name in feeds if name != "static"}
@@ -227,7 +234,7 @@ def _dynamic(feeds: Feeds) -> dict[str, dict[int, Any]]:
 def _name_outputs(graph: Any, names: tuple[str, ...]) -> None:
     """Rename the outputs of an ONNX graph in place, to `names` in this order.
 
-    An inner value that has one of these names already gets an underscore appended to its name first.
+    If another value of the graph has one of these names already, an underscore is appended to its name first.
     """
     for node in graph:
         for value in node.outputs:

@@ -41,7 +41,8 @@ class Answers:
     """The answers for S series.
 
     Attributes:
-        columns: table of n rows, without ids; the rows of a series are together, series in the order of the data set.
+        columns: Arrow table of n rows, without ids. Rows of a series are together, and series are in the order of the
+            data set.
         rows: int [S], number of rows of each series; their sum is n.
     """
 
@@ -55,13 +56,13 @@ class Question:
 
     Attributes:
         pipeline: the pipeline that computes it.
-        answer: function (data set, on_step) → Answers. It calls on_step, if that is not None, with (steps done, steps
-            in all).
+        answer: called with (data set, on_step), returns `Answers`. It calls on_step, if that is not None, with (steps
+            done, steps in all).
         noun: what the answers are, in the plural, for messages.
         schema: columns of the answers; None if they depend on the table.
         at: the table of query times; None if the question has none.
-        cost: function (data set) → [S], the share that each series takes of what is answered at a time; None answers
-            each part of a table at once.
+        cost: called with a data set, returns costs [S] of its series. Series are answered together as long as their
+            costs sum to about 1. None answers each part of a table at once.
     """
 
     pipeline: Pipeline
@@ -81,11 +82,11 @@ def embeddings(
     """Return the `Question` for the embedding of each series: one row with the columns e0, e1, ... (float32).
 
     Args:
-        model: a pipeline, which is taken as it is, or what `Pipeline.load` reads.
+        model: a pipeline, which is used as it is; or the folder or name of one, which is loaded.
         pool: "mean" or "max" over a series' observations, "cls" for the [CLS] token, or "auto" for what the model was
-            trained to use, which is the mean of a pre-trained one.
-        stage: which model of a folder is asked, "pretrained" or "finetuned"; a fine-tuned one without its autoencoder
-            is asked in either case. A `Pipeline` is asked as it is.
+            trained to use; for a pre-trained model that is the mean.
+        stage: which model of a loaded pipeline is used, "pretrained" (the autoencoder) or "finetuned". If there is no
+            autoencoder, "pretrained" uses the fine-tuned model.
         precision: number format of matrix products ("auto", "fp32", "bf16"), if the model is loaded here.
 
     Raises:
@@ -103,7 +104,7 @@ def embeddings(
     width = encoder_of(pipeline.model).config.embed_dim
 
     def answer(dataset: AnyDataset, on_step: Any) -> Answers:
-        """Return the embeddings of the series of a data set as a table with one row per series."""
+        """Return the embeddings of a data set's series: columns e0, e1, ..., one row per series."""
         vectors = pipeline.embed(dataset, None if pool == "auto" else pool, on_step=on_step)
         return _one_row_each(embedding_columns(vectors), len(dataset))
 
@@ -116,13 +117,15 @@ def predictions(
 ) -> Question:
     """Return the `Question` for the prediction of each series: class and probabilities, value and interval, or time.
 
-    Its answers have one row per series, with the columns that `run_folder.prediction_columns` describes.
+    Its answers have one row per series. Columns are "predicted" and, for classes, "probability_NAME" of each; for
+    numbers, the edges of the 90 % interval, if the pipeline has intervals; for times to an event, "survival_TIME" at
+    some times.
 
     Args:
-        model: a pipeline, or what `rotarymae.load` reads: a folder, or the name of a shipped model.
+        model: a pipeline; or the folder or name of one, which is loaded by `rotarymae.load`.
         predictor: "model" (the network), "features" (boosted trees), "combined", or "auto" for what the fit chose.
-        anomaly_score: whether to add a column "anomaly_score", last, as of `Pipeline.anomaly_score`; empty for a series
-            without a score. A pipeline without labels then gives this column alone.
+        anomaly_score: whether to add "anomaly_score" (see `Pipeline.anomaly_score`) as the last column; it is empty for
+            a series without a score. For a pipeline without labels it is then the only column.
         precision: number format of matrix products ("auto", "fp32", "bf16"), if the model is loaded here.
 
     Raises:
@@ -140,7 +143,7 @@ def predictions(
     half = pipeline.half_widths(predictor=predictor)
 
     def answer(dataset: AnyDataset, on_step: Any) -> Answers:
-        """Return the predictions of the series of a data set as a table with one row per series."""
+        """Return the predictions of a data set's series, and their anomaly scores if asked for: one row per series."""
         outputs = pipeline.outputs(dataset, predictor, on_step if score is None else None)
         columns = prediction_columns(labels, outputs, half)
         if score is not None:
@@ -154,15 +157,15 @@ def predictions(
 
 
 def _anomaly_scores(pipeline: Pipeline) -> Question:
-    """Return the `Question` how odd each series is.
+    """Return the `Question` for how odd each series is.
 
-    Its answers have one row per series, with the column "anomaly_score" (`Pipeline.anomaly_score`), empty for a series
-    without a score. Raises InputError for a pipeline without an autoencoder of series.
+    Its answers have one row per series, with the single column "anomaly_score" (see `Pipeline.anomaly_score`), empty
+    for a series without a score. Raises InputError for a pipeline without an autoencoder.
     """
     pretrained = pipeline.pretrained
 
     def answer(dataset: AnyDataset, on_step: Any) -> Answers:
-        """Return the scores of the series of a data set as a table with one row per series."""
+        """Return the scores of a data set's series: a column "anomaly_score", one row per series."""
         scores = pa.array(pretrained.anomaly_score(dataset, on_step), from_pandas=True)  # NaN is an empty cell
         return _one_row_each({"anomaly_score": scores}, len(dataset))
 
@@ -170,16 +173,17 @@ def _anomaly_scores(pipeline: Pipeline) -> Question:
 
 
 def anomalies(pipeline: Pipeline) -> Question:
-    """Return the `Question` how odd each observation, and the stretch around it, is, given the others of its series.
+    """Return the `Question` for how odd each observation is, and the stretch around it, given the rest of its series.
 
-    Its answers have one row per observation: "time", "channel", the values, and two scores for each of them,
-    "anomaly_score" (`Pipeline.observation_scores`) and "stretch_score" (`Pipeline.stretch_scores`), with the name of
-    the value in front if there are several. Raises InputError for a pipeline without an autoencoder of series.
+    Its answers have one row per observation. Columns are "time", "channel" (if there are channels), the values, and for
+    each column of values two scores: "anomaly_score" (see `Pipeline.observation_scores`) and "stretch_score" (see
+    `Pipeline.stretch_scores`). If there are several columns of values, they are called "NAME_anomaly_score" and
+    "NAME_stretch_score". Raises InputError for a pipeline without an autoencoder of series.
     """
     pipeline = pipeline.pretrained
 
     def answer(dataset: SeriesDataset, on_step: Any) -> Answers:
-        """Return the scores of the observations of a data set as a table with one row per observation."""
+        """Return a data set's observations with their scores as a table, one row per observation."""
         dataset = pipeline.dataset(dataset)  # so that all parts of a table have the same columns
         single, stretch = odd_observations(pipeline, dataset, on_step)
         return Answers(pa.table(score_columns(dataset, anomaly_score=single, stretch_score=stretch)), dataset.lengths)
@@ -188,11 +192,12 @@ def anomalies(pipeline: Pipeline) -> Question:
 
 
 def importances(pipeline: Pipeline) -> Question:
-    """Return the `Question` how important each observation is for what is predicted of its series.
+    """Return the `Question` for how important each observation is for what is predicted of its series.
 
-    Its answers have one row per observation: "time", "channel", the values, "importance" (`Pipeline.importance`), and
-    what the network alone predicts for the series. A series of one observation, or longer than the model's window, has
-    no importance; answering warns (InputWarning) of the latter.
+    Its answers have one row per observation. Columns are "time", "channel" (if there are channels), the values,
+    "importance" (see `Pipeline.importance`), and "predicted", what the network alone predicts for the series. The
+    importance is empty for series of one observation, and for series with more observations than the model reads at a
+    time; answering warns (InputWarning) of the latter.
 
     Args:
         pipeline: a fine-tuned pipeline of series.
@@ -203,7 +208,10 @@ def importances(pipeline: Pipeline) -> Question:
     labels, limit = pipeline.require_labels(), pipeline.require_series().window or np.inf
 
     def answer(dataset: SeriesDataset, on_step: Any) -> Answers:
-        """Return the importances of the observations of a data set as a table with one row per observation."""
+        """Return a data set's observations with their importances as a table, one row per observation.
+
+        Warns (InputWarning) of series with more observations than the model reads at a time, which get none.
+        """
         dataset = pipeline.dataset(dataset)
         fits = np.flatnonzero(dataset.lengths <= limit)
         importance = [np.full(length, np.nan) for length in dataset.lengths]
@@ -230,16 +238,16 @@ def importances(pipeline: Pipeline) -> Question:
 def values(
     pipeline: Pipeline, points: int = 100, times: Sequence[float | str] = (), at: QueryTable | None = None
 ) -> Question:
-    """Return a `Question` for the values, with bands, of a series at times without observations.
+    """Return a `Question` for the predicted values, with bands, of each series at given times.
 
-    Its answer has a row per query.
+    Its answers have a row per query (a time, and a channel if there are channels).
 
     Args:
-        pipeline: with an autoencoder of series.
+        pipeline: has an autoencoder of series.
         points: number of evenly spaced times, from the first to the last observation of each series, in every channel.
-        times: use these times, in every channel, instead of `points`: numbers, dates, or texts such as "+4h", which
+        times: used in place of `points`: times, in every channel, as numbers, dates, or texts such as "+4h", which
             count from each series' first observation. () uses `points`.
-        at: use the ids, times and channels of this table instead of both.
+        at: used in place of `points` and `times`: a table of ids, times and channels. None for no table.
 
     Raises:
         InputError: a pipeline without an autoencoder of series.
@@ -247,7 +255,10 @@ def values(
     pipeline = pipeline.pretrained
 
     def queries(dataset: SeriesDataset) -> Queries:
-        """Return the times and channels at which values of a data set are predicted, from the table, times or grid."""
+        """Return the times and channels at which values of a data set are predicted.
+
+        They are those of the table `at`, else `times`, else `points` evenly spaced times per series.
+        """
         if at is not None:
             return at.queries(dataset)
         if times:
@@ -255,9 +266,10 @@ def values(
         return grid(dataset, points)
 
     def cost(dataset: SeriesDataset) -> np.ndarray:
-        """Return which share [S] of what is answered at a time each series takes; above 1 if it is more than that.
+        """Return the cost [S] of each series; series are answered together as long as their costs sum to about 1.
 
-        Memory for queries limits it, and for a model without training the time until the first answers.
+        The cost is the number of queries over 4 million, so that their answers fit into memory. For the model
+        any-series it is at least the number of observations over 8,192, so that first answers come soon.
         """
         channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
         queries = 0 if at is not None else channels * (len(times) or points)
@@ -265,9 +277,9 @@ def values(
         return np.maximum(untrained, np.full(len(dataset), queries / QUERIES_AT_ONCE))
 
     def answer(dataset: SeriesDataset, on_step: Any) -> Answers:
-        """Return the predicted values of the series of a data set as a table with one row per query.
+        """Return the predicted values of a data set's series as a table, one row per query.
 
-        Without any query the table has no columns.
+        If there is no query, the table has no columns.
         """
         part_queries = queries(dataset)
         if not len(part_queries.times):
@@ -281,5 +293,5 @@ def values(
 
 
 def _one_row_each(columns: dict[str, Any], series: int) -> Answers:
-    """Return `Answers` with one row for each of S series (`series`), made of columns {name: Arrow array [S]}."""
+    """Return `Answers` with one row per series, for `series` = S series and columns {name: Arrow array [S]}."""
     return Answers(pa.table(columns), np.ones(series, np.int64))

@@ -80,9 +80,10 @@ class ShardedJob:
     layout: TableSchema
 
     def identity(self) -> dict[str, Any]:
-        """Return the content of the manifest: what the outputs depend on, besides the inputs.
+        """Return the content of the manifest: what the outputs depend on, besides the input files.
 
-        It is a dictionary that JSON can hold, with "job" (the name), "model" (its checksum), "options" and "layout".
+        It is a dictionary that JSON can hold, with "job" (the name), "model" (its checksum), "options" and "layout"
+        (the fields of the table's schema).
         """
         layout = json.loads(json.dumps(asdict(self.layout)))
         return {"job": self.name, "model": model_checksum(self.model), "options": self.options, "layout": layout}
@@ -90,12 +91,12 @@ class ShardedJob:
 
 @dataclass(frozen=True)
 class ShardTotals:
-    """Numbers of an answered folder.
+    """Numbers of a folder whose files have been answered.
 
     Attributes:
         shards: number of input files.
-        before: number of these that were done before.
-        rows: number of rows in all outputs, those done before included.
+        before: number of input files whose output existed before.
+        rows: number of rows in all outputs, also those that existed before.
     """
 
     shards: int
@@ -106,25 +107,22 @@ class ShardTotals:
 def answer_shards(
     work: ShardedJob, table: Path, out: Path, workers: int = 1, on_step: Callable[[int, int], None] | None = None
 ) -> ShardTotals:
-    """Write one Parquet file of answers for every input file of a folder or pattern, under the same name in `out`.
+    """Write one Parquet file of answers for every input file (shard) of a folder or pattern of paths.
 
-    Files whose output exists and is not older are left alone; an older output is removed first. `out` is created. A
-    series whose rows lie in several files gets an answer from each of them.
+    An output has the name of its input, with the suffix .parquet. If it exists and is not older than the input, it is
+    left alone; an older one is removed first. A series whose rows lie in several files gets an answer from each file.
 
     Args:
         work: the question, and the layout of the files.
         table: a folder of tables, or a pattern of paths.
-        out: the folder of outputs.
-        workers: number of processes on this computer, 1 for this one alone; others may work on the same folder at the
-            same time.
+        out: the folder of outputs, which is created if it is missing.
+        workers: number of processes on this computer, 1 for this process alone. Other computers may work on the same
+            folder at the same time.
         on_step: called with (files done, files in all); None for none.
-
-    Returns:
-        Numbers of files, of those done before, and of rows in all outputs.
 
     Raises:
         InputError: `out` holds outputs of another model, other options or something else, or cannot be written; no
-            input; two inputs whose outputs would have one name; `out` lies among the inputs.
+            input files; two inputs whose outputs would have one name; `out` lies among the inputs.
         ShardsFailed: some files cannot be answered; all others are done.
         RotaryMAEError: a worker was killed; the same command continues with the rest.
         KeyboardInterrupt: with a note on how many files are done.
@@ -171,16 +169,17 @@ def answer_shards(
 
 
 def find_shards(table: Path, out: Path) -> list[Shard]:
-    """Return the pairs of input and output file for a folder or pattern, sorted by input; nothing is written.
+    """Return the pairs of input and output file for a folder or a pattern of paths, sorted by input.
 
-    Outputs lie below `out` as the inputs lie below the folder (or the inputs' common folder), and end in .parquet.
+    An output lies below `out` as its input lies below the folder (for a pattern: below the inputs' common folder), and
+    ends in .parquet. Nothing is written.
 
     Args:
         table: a folder of tables, or a pattern of paths.
         out: the folder of outputs, which need not exist.
 
     Raises:
-        InputError: no input; two inputs whose outputs would have one name; `out` lies among the inputs.
+        InputError: no input files; two inputs whose outputs would have one name; `out` lies among the inputs.
     """
     paths = table_files(table)
     base = table if table.is_dir() else Path(os.path.commonpath([path.parent for path in paths]))
@@ -196,12 +195,12 @@ def find_shards(table: Path, out: Path) -> list[Shard]:
 
 
 def model_checksum(model: Path) -> str:
-    """Return the SHA-256, as hexadecimal digits, of the config.json of a model, or of those of all folds together.
+    """Return the SHA-256, as hexadecimal digits, of a model's config.json; it changes if any file of the model does.
 
-    It stands for all files of the model, whose checksums are in config.json.
+    For a cross-validation it is that of the config.json of all folds together.
 
     Args:
-        model: a folder or a name that `find_model` finds.
+        model: a folder, or a name that `find_model` finds.
     """
     configs = sorted(find_model(model).rglob(CONFIG))  # of a cross-validation one for each fold
     return hashlib.sha256(b"".join(path.read_bytes() for path in configs)).hexdigest()
@@ -211,12 +210,12 @@ def _open_folder(out: Path, identity: dict[str, Any]) -> None:
     """Create a folder of outputs with its manifest, or check that an existing folder has the same manifest.
 
     Args:
-        out: the folder; one with hidden files alone counts as new.
+        out: the folder. If it has nothing but hidden files, it counts as new.
         identity: content of the manifest, from `ShardedJob.identity`.
 
     Raises:
-        InputError: a folder that cannot be written, has files and no manifest, or has that of another job (with the
-            code "other-shards").
+        InputError: a folder that cannot be written; one that has files, but no manifest; or (code "other-shards") one
+            with the manifest of another job.
     """
     manifest, kept = out / MANIFEST, None
     try:
@@ -244,11 +243,13 @@ Answered = tuple[Shard, str | None]  # and why it could not be answered
 
 
 def _in_this_process(work: ShardedJob, shards: Sequence[Shard]) -> Iterator[Answered]:
-    """Answer the shards one after another; yield (shard, None), or (shard, why it failed) for one that fails.
+    """Answer shards (pairs of an input and an output file) one after another; yield a pair for each, in order.
+
+    The pair is (shard, None), or (shard, the reason as text) for one that cannot be answered.
 
     Args:
         work: the question, which is opened here, and the layout of the files.
-        shards: those to answer.
+        shards: the shards to answer.
     """
     question = work.open()
     for shard in shards:
@@ -256,15 +257,15 @@ def _in_this_process(work: ShardedJob, shards: Sequence[Shard]) -> Iterator[Answ
 
 
 def _in_workers(work: ShardedJob, shards: Sequence[Shard], workers: int) -> Iterator[Answered]:
-    """Answer the shards in worker processes; yield (shard, None), or (shard, why it failed) for one that fails.
+    """Answer shards (pairs of an input and an output file) in worker processes; yield a pair for each.
 
-    Shards are yielded as soon as they are done, in any order. The processes end when the generator or this process
-    does; other children of this process are left alone.
+    The pair is (shard, None), or (shard, the reason as text) for one that cannot be answered. Pairs come as soon as
+    shards are done, in any order. The processes end when the generator or this process does.
 
     Args:
         work: the question, which each process opens once, and the layout of the files.
-        shards: those to answer, at least one.
-        workers: number of processes, which share the processor's threads; no more than shards are started.
+        shards: the shards to answer, at least one.
+        workers: largest number of processes, which share the processor's threads; at most one per shard is started.
 
     Raises:
         RotaryMAEError: a worker was killed.
@@ -292,7 +293,7 @@ _answer_here: Callable[[Shard], str | None]
 def _start(work: ShardedJob, threads: int, ending: Any) -> None:
     """Set up a worker process: load the model, and ignore Ctrl-C, which the parent process handles.
 
-    Sets the global `_answer_here`, which answers one shard.
+    It sets the global `_answer_here`, the function that answers one shard in this process.
 
     Args:
         work: the question, and the layout of the files.
@@ -313,16 +314,16 @@ def _start(work: ShardedJob, threads: int, ending: Any) -> None:
 def _answer_in_worker(shard: Shard) -> Answered:
     """Answer one shard in a worker process that `_start` has set up, and print its warnings.
 
-    Returns (shard, None), or (shard, why it could not be answered).
+    Returns (shard, None), or (shard, the reason as text) if it cannot be answered.
     """
     with Reporter().catching_warnings():
         return shard, _answer_here(shard)
 
 
 def _answer(question: Question, layout: TableSchema, shard: Shard) -> str | None:
-    """Write the output of one shard, unless it is done by now; return None, or why it cannot be answered.
+    """Write the output of one shard, unless it is done by now; return None, or the reason why it cannot be answered.
 
-    Half-written files that a killed process left for this output are removed, once they are an hour old.
+    Half-written files that killed processes left for this output are removed, if older than an hour.
 
     Args:
         question: what is computed for each series.
@@ -333,7 +334,7 @@ def _answer(question: Question, layout: TableSchema, shard: Shard) -> str | None
         OSError, MemoryError: the disk or the memory is full, which is not the shard's fault.
 
     Warns:
-        InputWarning: each different one of the shard, with the input's name in front.
+        InputWarning: each different warning of the question, with the input's name in front.
     """
     if shard.is_done():  # by another process
         return None

@@ -24,8 +24,9 @@ LEFT = re.compile(r"\.(.+)\.[0-9a-f]{8}\.(part(\.\w+)?|old)")  # what `replacing
 def replacing(path: str | Path) -> Iterator[Path]:
     """Yield a temporary path to write to; when the `with` block ends without an error, it is renamed to `path`.
 
-    The file is forced to disk first; folders above `path` are created. On an error nothing is left behind and `path` is
-    as it was; an OSError that names no file gets the name of `path`. A process that is killed leaves a hidden file.
+    The temporary path is in the same folder; missing folders above `path` are created. The file is forced to disk
+    before it is renamed. After an error there is no temporary file and `path` is as it was; an OSError that names no
+    file, or the temporary one, names `path` instead. A process that is killed leaves a hidden file behind.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -46,9 +47,9 @@ def replacing(path: str | Path) -> Iterator[Path]:
 def replacing_folder(path: str | Path) -> Iterator[Path]:
     """Yield a temporary folder to write to; when the `with` block ends without an error, it replaces the folder `path`.
 
-    The files in it get the permissions that the umask allows, and are forced to disk; folders in it are left as they
-    are. An older folder at `path` is renamed aside, and back if the new one cannot take its name; then it is removed.
-    On an error `path` is as it was. A process that is killed leaves a hidden folder behind.
+    Files directly in it get the permissions that the umask allows, and are forced to disk; folders in it are left as
+    they are. An older folder at `path` is removed once the new one has its name. After an error `path` is as it was. A
+    process that is killed leaves a hidden folder behind.
 
     Raises:
         InputError: `path` is a link; what it leads to is left alone.
@@ -82,10 +83,11 @@ def replacing_folder(path: str | Path) -> Iterator[Path]:
 
 
 def check_writable(path: Path) -> None:
-    """Raise InputError if no file or folder can be created at `path`: a broken link, below a file, or no permission.
+    """Raise InputError if no file or folder can be created at `path`.
 
-    An existing file or folder is not refused. To try, a temporary file is written to the folder, or the nearest one
-    above that exists, and removed.
+    Refused are a broken link, a path below a file, and a place where nothing can be written; an existing file or folder
+    is no reason. To try it, a temporary file is written and removed: in `path` if it is a folder, else in the nearest
+    folder above that exists.
     """
     if path.is_symlink() and not path.exists():
         raise InputError(f"{path} is a link to {path.readlink()}, which does not exist; remove the link.")
@@ -105,13 +107,13 @@ def check_writable(path: Path) -> None:
 def remove_leftovers(folder: Path, names: Container[str] | None = None, after: float = 0.0) -> None:
     """Remove half-written files and folders that killed processes left in a folder; other files are left alone.
 
-    They are recognised by the names that `replacing` and `replacing_folder` give them. Links are removed, never
-    followed.
+    They are recognised by the names that `replacing` and `replacing_folder` give to temporary files and folders. Links
+    are removed, never followed.
 
     Args:
         folder: an existing folder; only what lies directly in it is looked at.
-        names: only those meant for these names; None for all.
-        after: age in seconds; younger ones stay, as another process may be writing them.
+        names: names of the final files or folders whose leftovers are removed; None for all.
+        after: least age in seconds; younger leftovers stay, as another process may be writing them.
     """
     for path in folder.iterdir():
         match = LEFT.fullmatch(path.name)
@@ -140,13 +142,16 @@ def sha256_of(content: Any) -> str:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write a text file in UTF-8 whole or not at all, and force it to disk; folders above `path` are created."""
+    """Write a text file in UTF-8, whole or not at all, in place of an old one; missing folders above are created.
+
+    The file is forced to disk.
+    """
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 def flush(path: Path) -> None:
-    """Force a file, or the entries of a folder, to disk; do nothing for folders on Windows, which cannot do that."""
+    """Force a file, or the list of a folder's entries, to disk; do nothing for a folder on Windows."""
     windows = os.name == "nt"
     if windows and path.is_dir():
         return

@@ -22,9 +22,9 @@ from rotarymae.errors import InputError, did_you_mean, listed
 
 @functools.cache
 def field_docs(group: type) -> dict[str, str]:
-    """Return {field: text}, the documentation of a dataclass's fields: the string below each in the source, unwrapped.
+    """Return {field: text} for a dataclass: the string literal below each field in its source, on one line.
 
-    Fields of base classes are included, those without a string are not. The source must be at hand.
+    Fields of base classes come first. Fields without a string are left out. Raises OSError without the source file.
     """
     docs: dict[str, str] = {}
     for kind in reversed(group.__mro__):
@@ -50,8 +50,8 @@ def as_json(content: Any, indent: int | None = 2) -> str:
 def plain_json(content: Any) -> Any:
     """Return nested content as JSON can hold it.
 
-    Numpy's and torch's values become Python's, tuples lists, keys and paths text, NaN and infinity None. Anything else
-    is left as it is.
+    Arrays, tensors and numpy's scalars become Python's lists and numbers; tuples become lists; keys of dictionaries and
+    paths become text; NaN and infinity become None. Anything else is left as it is.
     """
     if hasattr(content, "tolist"):
         content = content.tolist()
@@ -68,8 +68,8 @@ class Range(NamedTuple):
     """The numbers that a setting may hold.
 
     Attributes:
-        least, most: the smallest and the largest of them.
-        above, below: limits that are not among them.
+        least, most: the smallest and the largest number.
+        above, below: numbers must be more than `above` and less than `below`.
     """
 
     least: float = -math.inf
@@ -78,7 +78,7 @@ class Range(NamedTuple):
     below: float = math.inf
 
     def check(self, name: str, value: Any) -> None:
-        """Raise InputError, with the setting's name, unless a value is a finite number in the range, and no bool."""
+        """Raise InputError unless the value of the setting `name` is a finite number in the range, and no bool."""
         if not (_is_number(value) and self.least <= value <= self.most and self.above < value < self.below):
             words = {"least": "at least", "most": "at most", "above": "more than", "below": "less than"}
             limits = [f"{words[key]} {limit:g}" for key, limit in self._asdict().items() if math.isfinite(limit)]
@@ -91,13 +91,13 @@ type_hints = functools.cache(get_type_hints)
 def check_fields(holder: Any, ranges: Mapping[str, Range]) -> None:
     """Check every field of a dataclass against its annotation and its range, and convert some values in place.
 
-    Scalars of numpy become Python's. Where the annotation is a tuple, a lone text becomes a tuple of one, and another
-    sequence a tuple; sets and dictionaries do not, whose order means nothing. Where it is a union with a tuple, a list
-    becomes one.
+    Numpy's scalars become Python's, and arrays lists. If the annotation is a tuple, a text becomes a tuple with that
+    text, and another sequence a tuple; sets and dictionaries are refused, as they have no order. If the annotation is a
+    union with a tuple in it, a list becomes a tuple.
 
     Args:
         holder: the instance, also of a frozen dataclass.
-        ranges: {field: its range}, for the numbers in that field, alone or in a list; None is in every range.
+        ranges: {field: its range}, for a field's number or for each number in its tuple or list; None is in any range.
 
     Raises:
         InputError: a value of another type than the annotation, or a number out of range; the first one is named.
@@ -120,7 +120,7 @@ def check_fields(holder: Any, ranges: Mapping[str, Range]) -> None:
 
 
 def without_numpy(value: Any) -> Any:
-    """Return numpy's scalars as Python's int, float, bool or str, and arrays and data frames' columns as lists of such.
+    """Convert a value of numpy to Python: a scalar to int, float, bool or str, an array or a column to a list of these.
 
     Lists and tuples keep their type, with their items converted. Anything else is returned as it is.
     """
@@ -130,12 +130,15 @@ def without_numpy(value: Any) -> Any:
 
 
 def fits(value: Any, kind: Any) -> bool:
-    """Return whether a value is what an annotation demands; a whole number fits float, and True is no number.
+    """Return whether a value is of the type that an annotation names, also inside lists, tuples and dictionaries.
+
+    A whole number fits float, but NaN and infinity do not; a list fits a tuple; any dictionary fits a dataclass; True
+    and False fit bool only.
 
     Args:
-        value: anything; numpy's scalars do not fit int, str and bool.
-        kind: union, Literal, tuple, list, dict, Mapping, float, int, str, bool, None, or a dataclass, which any
-            dictionary fits; anything fits another annotation.
+        value: any value; numpy's scalars do not fit int, str and bool.
+        kind: a union, Literal, tuple, list, dict, Mapping, float, int, str, bool, None, or a dataclass. Any value fits
+            another annotation.
     """
     origin, options = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
@@ -189,10 +192,10 @@ def from_fields(kind: type, fields: Any, where: str) -> Any:
 
 
 def _read(value: Any, kind: Any, name: str) -> Any:
-    """Convert a JSON value as the annotation `kind` of a field demands: lists to tuples, dictionaries to dataclasses.
+    """Convert a JSON value to the type `kind`, the annotation of the field `name`, and return it.
 
-    Whole numbers become floats where the annotation is float. Raises InputError, with the name of the field, for a
-    value that does not fit.
+    Lists become tuples, dictionaries dataclasses and whole numbers floats, where the annotation says so, also inside
+    lists and dictionaries. Raises InputError, with the name of the field, for a value that does not fit.
     """
     origin, options = get_origin(kind), get_args(kind)
     if not fits(value, kind):
@@ -212,7 +215,7 @@ def _read(value: Any, kind: Any, name: str) -> Any:
 
 
 def _wrong(name: str, value: Any, kind: Any) -> InputError:
-    """Return the error for a field `name` whose value does not fit the annotation `kind`."""
+    """Return the error, for the caller to raise, that says that a field's value does not fit its annotation `kind`."""
     text, options = repr(value), get_args(kind)
     if get_origin(kind) is Literal:
         known = f"{listed(options)}.{did_you_mean(value, options)}"
@@ -238,6 +241,6 @@ def _words(kind: Any) -> str:
 
 
 def _is_number(value: Any) -> bool:
-    """Return whether a value is a finite number that 64 bits hold, Python's or numpy's; True and False are none."""
+    """Return whether a value is a finite number, Python's or numpy's, within the range of float64; no bool is one."""
     number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     return number and bool(abs(value) <= sys.float_info.max)

@@ -27,7 +27,7 @@ def versions() -> dict[str, str]:
 
 
 def hardware() -> str:
-    """Return the name of the CUDA device if there is one, else "PROCESSOR, 8 threads", those that PyTorch uses."""
+    """Return the name of the CUDA device; without one, the processor and PyTorch's threads, as "NAME, 8 threads"."""
     import torch
 
     if torch.cuda.is_available():
@@ -38,7 +38,7 @@ def hardware() -> str:
 
 @cache
 def processor() -> str:
-    """Return the processor's model name, or its architecture where the system does not say."""
+    """Return the processor's model name, or its architecture, such as "x86_64", if the system does not tell it."""
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
         for line in cpuinfo.read_text(encoding="utf-8").splitlines():
@@ -50,8 +50,8 @@ def processor() -> str:
 def free_memory(root: Path = Path("/")) -> float:
     """Return the bytes of memory that this process may still take, at least 0.
 
-    It is the least of what is free in the computer, what its control groups leave (which containers limit), and what
-    its limit of address space leaves (`ulimit -v`).
+    It is the least of three: the computer's free memory; what is left in the control groups of the process, by which
+    containers limit memory; and what its limit of address space (`ulimit -v`) leaves.
 
     Args:
         root: the folder in which proc and sys lie; another one for tests.
@@ -61,7 +61,7 @@ def free_memory(root: Path = Path("/")) -> float:
 
 
 def _left_of_addresses() -> Iterator[int]:
-    """Yield, once, the bytes that the process may still map if its address space is limited; nothing otherwise."""
+    """Yield one number, the bytes that this process may still map, if its address space is limited; else nothing."""
     with suppress(ImportError):  # Windows has no such limits
         import resource
 
@@ -71,9 +71,10 @@ def _left_of_addresses() -> Iterator[int]:
 
 
 def _left_in_groups(root: Path) -> Iterator[int]:
-    """Yield the bytes left in each limited control group (version 2) of the process, from its own up to the root.
+    """Yield the bytes left in each control group (version 2) of this process that has a limit, its own group first.
 
-    Cached files count as free. Yields nothing on a system without such groups.
+    Then come the groups above it, up to the root. Cached files count as free. Nothing is yielded on a system without
+    such groups.
 
     Args:
         root: the folder in which proc and sys lie.

@@ -8,9 +8,9 @@ import numpy as np
 
 
 def unmasked(values: Any) -> np.ndarray:
-    """Return values as a plain array; masked ones of a masked array become NaN (NaT for dates).
+    """Return values as a plain array, in which the masked entries of a masked array are NaN (NaT for dates).
 
-    Whole numbers of which some are masked become float64.
+    If some entries are masked, whole numbers and booleans become float64. Without masked entries the dtype stays.
     """
     if not np.ma.is_masked(values):
         return np.asarray(values)

@@ -26,28 +26,36 @@ class Reporter:
     """
 
     def __init__(self, quiet: bool = False, every: float = 60.0) -> None:
-        """Create a reporter; the class says what `quiet` and `every` do."""
+        """Create a reporter.
+
+        Args:
+            quiet: whether nothing is printed but warnings of this library.
+            every: seconds between the lines of a stage where standard error is no terminal.
+        """
         self.quiet = quiet
         self.every = every
         self.console = Console(stderr=True, highlight=False)
         self.warnings: list[str] = []
 
     def say(self, text: str) -> None:
-        """Print a text on a line of its own, unless the reporter is quiet."""
+        """Print a line of text on standard error, unless the reporter is quiet."""
         if not self.quiet:
             self.console.print(text, markup=False, soft_wrap=True)
 
     def warn(self, text: str) -> None:
-        """Show a text as an InputWarning, also if the reporter is quiet, and keep it in `warnings`; each text once."""
+        """Print "warning: TEXT" on standard error, also if the reporter is quiet, and keep the text in `warnings`.
+
+        Nothing happens if the same text was shown before.
+        """
         self._show(text, InputWarning)
 
     @contextmanager
     def bar(self, title: str) -> Iterator[Callable[..., None]]:
         """Show the progress of a stage while a `with` block runs; yield the function that the work calls at each step.
 
-        It is on_step(done, total, loss=None), with the number of steps done, that of all, and the loss so far. On a
-        terminal the progress is a bar; elsewhere a line at the start, every `every` seconds, and at the end; nothing if
-        quiet.
+        The function is called as on_step(done, total, loss=None): steps done, steps in all, and the loss so far. On a
+        terminal a bar is shown; elsewhere lines of text at the start, every `every` seconds, and at the end. A quiet
+        reporter shows nothing.
 
         Args:
             title: name of the stage, such as "reading".
@@ -63,7 +71,10 @@ class Reporter:
 
     @contextmanager
     def _bar(self, title: str) -> Iterator[Callable[..., None]]:
-        """Show a stage as a bar on the terminal while a `with` block runs; yield on_step(done, total, loss=None)."""
+        """Show the stage `title` as a bar on the terminal while a `with` block runs; yield the function that moves it.
+
+        It is called as on_step(done, total, loss=None): steps done, steps in all, and the loss so far.
+        """
         columns = (
             TextColumn("{task.description:<14}"),
             BarColumn(bar_width=30),
@@ -84,19 +95,20 @@ class Reporter:
 
     @contextmanager
     def _lines(self, title: str) -> Iterator[Callable[..., None]]:
-        """Show a stage as lines of text while a `with` block runs; yield on_step(done, total, loss=None).
+        """Show the stage `title` as lines of text while a `with` block runs; yield the function to call at each step.
 
-        There is a line at the start, one every `every` seconds, and one at the end. A stage of less than a second has
-        no line at its end, unless on_step was given a loss; nor has one that an error ends.
+        It is called as on_step(done, total, loss=None): steps done, steps in all, and the loss so far. A line is
+        printed at the start, every `every` seconds, and at the end. There is none at the end after an error, and after
+        less than a second unless on_step was given a loss.
         """
         self.say(f"{title} ...")
         started = said = time.monotonic()
         steps, ended = "", ""
 
         def on_step(done: int, total: int, loss: float | None = None) -> None:
-            """Print `done` of `total`, with the time left, unless a line was printed less than `every` seconds ago.
+            """Print the share of steps done and the time left, if the last line is at least `every` seconds ago.
 
-            The last loss is kept for the line at the end.
+            The loss is kept for the line at the end.
             """
             nonlocal said, steps, ended
             now = time.monotonic()
@@ -114,10 +126,11 @@ class Reporter:
 
     @contextmanager
     def catching_warnings(self) -> Iterator[None]:
-        """Print warnings raised in the `with` block, without their lines of code, instead of as Python does.
+        """Print warnings raised in the `with` block as one line each, without Python's line of code.
 
-        InputWarnings are printed always, each text once, and kept in `warnings`; others only if the reporter is not
-        quiet, and no DeprecationWarning, FutureWarning or ResourceWarning. Filters are as before after the block.
+        An InputWarning is always printed, each text once, and kept in `warnings`. DeprecationWarning, FutureWarning and
+        ResourceWarning are dropped. Other warnings are printed unless the reporter is quiet. After the block, Python's
+        warning filters are as before.
         """
         with warnings.catch_warnings():
             warnings.simplefilter("default")
@@ -125,9 +138,11 @@ class Reporter:
             yield
 
     def _show(self, message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-        """Print a warning and keep it, if it is one that `catching_warnings` prints.
+        """Print a warning on standard error, in place of `warnings.showwarning`.
 
-        It is called as `warnings.showwarning`; further arguments, the place in the code, are not used.
+        An InputWarning is printed if its text is new, and kept in `warnings`. Others are dropped if the reporter is
+        quiet or they are a DeprecationWarning, FutureWarning or ResourceWarning, else printed. Further arguments, such
+        as the line of code, are not used.
         """
         if issubclass(category, InputWarning):
             if str(message) not in self.warnings:
@@ -152,7 +167,7 @@ def duration(seconds: float) -> str:
 
 
 def moment(seconds: float) -> str:
-    """Return the local time that is `seconds` from now: "14:32", or on another day "2026-11-27 02:10"."""
+    """Return the local time that is `seconds` from now, as "14:32", or if on another day, as "2026-11-27 02:10"."""
     now = datetime.now()
     then = now + timedelta(seconds=seconds)
     return f"{then:%H:%M}" if then.date() == now.date() else f"{then:%Y-%m-%d %H:%M}"
