@@ -79,7 +79,7 @@ class Ensemble(Pipeline):
         of time; or a regression's values, in the units of the targets.
 
         Args:
-            X: data in any form that `dataset` reads, of S series.
+            X: S series, as a data set, the path of a table, a data frame, arrays or lists; see `dataset`.
             predictor: "model" (the network), "features" (boosting), "combined" (all methods); or "auto", the choice of
                 all folds. If they chose differently, "auto" is "combined", or "model" if no other method is in every
                 fold.
@@ -99,7 +99,7 @@ class Ensemble(Pipeline):
         K outputs. A method that some fold lacks is left out.
 
         Args:
-            X: data in any form that `dataset` reads, of S series.
+            X: S series, as a data set, the path of a table, a data frame, arrays or lists; see `dataset`.
             on_step: called with (batches done, batches in all) of each fold anew, for progress bars; None for none.
         """
         dataset, labels = self.dataset(X), self.require_labels()
@@ -121,7 +121,7 @@ def load(source: str | Path, precision: Precision = "auto") -> Pipeline:
         A run folder of `rotarymae fit`, a saved pipeline, the name of a model that ships with the library, or a
         repository OWNER/NAME of the Hugging Face Hub.
     precision : str
-        Of matrix products in predictions: "auto", "fp32" or "bf16".
+        Number format of matrix products in predictions: "auto", "fp32" or "bf16".
 
     Returns
     -------

@@ -30,7 +30,13 @@ class RotaryMAEError(Exception):
     def __init__(
         self, message: object = "", *, code: str = "invalid", settings: Sequence[tuple[str, object]] = ()
     ) -> None:
-        """Keep the message, escaped and shortened, its code, and the settings that would avoid the error."""
+        """Keep the message, in which unprintable characters are escaped, and which is cut to about 2,000 characters.
+
+        Args:
+            message: the text, without advice on settings.
+            code: kebab-case name of the kind of error, for programs.
+            settings: (option, value) pairs, each of which would avoid the error; `str(error)` ends with them.
+        """
         self.code, self.message, self.settings = code, printable(_shorten(str(message))), tuple(settings)
         super().__init__(self.advise(lambda name, value: f"{name}={json.dumps(value)}"))
 
@@ -79,7 +85,10 @@ class NoObservations(InputError):
     """
 
     def __init__(self, message: object = "", reading: Any = None) -> None:
-        """Keep the message and the report on the rows that were read."""
+        """Keep the message, and a report on the rows that were read (None if there were none).
+
+        The code is "no-observations".
+        """
         self.reading = reading
         super().__init__(message, code="no-observations")
 
@@ -104,7 +113,7 @@ class InputWarning(UserWarning):
     """
 
     def __init__(self, message: object = "", *, code: str = "invalid") -> None:
-        """Keep the message and the code."""
+        """Keep the message and the code, a kebab-case name of the kind of warning."""
         self.code = code
         super().__init__(message)
 

@@ -286,8 +286,8 @@ def intervals(method: str, measure: Callable[..., dict[str, float]], truth: Any,
     Args:
         method: name of the method.
         measure: called with (truth, predicted) of resampled series; returns {metric: value}.
-        truth: targets of the series, their first axis.
-        predicted: the method's predictions of the same series, their first axis.
+        truth: targets [S, ...] of S series.
+        predicted: the method's predictions [S, ...] of the same series.
 
     Returns:
         {"method": name, "share": 0.95, "metrics": {metric: [low, high]}}. Calibration errors are left out, as their

@@ -219,7 +219,7 @@ class Pipeline:
         Parameters
         ----------
         X : Any
-            Data in any form that `dataset` reads.
+            A data set, the path of a table, a data frame, arrays or lists; see `dataset`.
         return_interval : float or None
             For a regression, return also an interval that holds this share of the values of new series, such as 0.9;
             None returns no interval.
@@ -322,12 +322,12 @@ class Pipeline:
         return half
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Predict the probability of each class.
+        """Predict the probability of each class, by the method that the fit chose, such as the network or boosting.
 
         Parameters
         ----------
         X : Any
-            Data in any form that `dataset` reads.
+            A data set, the path of a table, a data frame, arrays or lists; see `dataset`.
 
         Returns
         -------
@@ -352,7 +352,7 @@ class Pipeline:
         Parameters
         ----------
         X : Any
-            Data in any form that `dataset` reads.
+            A data set, the path of a table, a data frame, arrays or lists; see `dataset`.
         times : array of shape [T] or None
             Durations, in the unit of the training durations, the same for all series. None takes the (at most three)
             times by which a quarter, a half and three quarters of the training events had happened.
@@ -388,7 +388,7 @@ class Pipeline:
         Parameters
         ----------
         X : Any
-            Data in any form that `dataset` reads.
+            A data set, the path of a table, a data frame, arrays or lists; see `dataset`.
         predictor : str
             "model" (the network), "features" (boosted trees) or "combined" (all); "auto" is what the fit chose.
         on_step : callable or None
@@ -415,7 +415,7 @@ class Pipeline:
         Parameters
         ----------
         X : Any
-            Data in any form that `dataset` reads.
+            A data set, the path of a table, a data frame, arrays or lists; see `dataset`.
         on_step : callable or None
             Called with (steps done, steps in all) as the network predicts, to show progress.
 
@@ -440,7 +440,7 @@ class Pipeline:
         Parameters
         ----------
         X : Any
-            Data in any form that `dataset` reads.
+            A data set, the path of a table, a data frame, arrays or lists; see `dataset`.
         pool : str or None
             "mean" or "max" over the tokens; "cls", the [CLS] token, to which pre-training gives no task of its own; or
             "attention", if the model's head pools so. None takes the pool of the model's head; without a head the mean.
@@ -466,7 +466,7 @@ class Pipeline:
         Parameters
         ----------
         X : Any
-            Data in any form that `dataset` reads.
+            A data set, the path of a table, a data frame, arrays or lists; see `dataset`.
         at : array of shape [q], list of arrays or None
             Times in the table's unit: q times that are the same for all series, or one array of times [q_i] for each.
             None takes the steps 0, 1, ... if `X` is an array, or else the distinct times of each series.
@@ -480,7 +480,8 @@ class Pipeline:
         -------
         ndarray, list of ndarray, or tuple of two such
             Means in the table's units, for V columns of values: [S, q, V] for S series, or [S, C, q, V] if they have C
-            channels. If series have different numbers of times, a list with the array of each series. If `X` is an
+            channels. If series have different numbers of times, a list with an array [q_i, V], or [C, q_i, V], of each
+            series. If `X` is an
             array [cases, channels, time] or [cases, time], an array [cases, channels, q] or [cases, q]. With
             `return_std` a tuple (means, standard deviations), both of this form.
 
@@ -526,7 +527,7 @@ class Pipeline:
         Parameters
         ----------
         X : Any
-            Series in any form that `dataset` reads.
+            Series: a data set, the path of a table, a data frame, arrays or lists; see `dataset`.
         on_step : callable or None
             Called with (steps done, steps in all), to show progress.
 
@@ -554,7 +555,7 @@ class Pipeline:
         Parameters
         ----------
         X : Any
-            Series in any form that `dataset` reads.
+            Series: a data set, the path of a table, a data frame, arrays or lists; see `dataset`.
         on_step : callable or None
             Called with (steps done, steps in all), to show progress.
 
@@ -581,7 +582,7 @@ class Pipeline:
         Parameters
         ----------
         X : Any
-            Series in any form that `dataset` reads.
+            Series: a data set, the path of a table, a data frame, arrays or lists; see `dataset`.
         on_step : callable or None
             Called with (steps done, steps in all), to show progress.
 
@@ -606,7 +607,7 @@ class Pipeline:
         Parameters
         ----------
         X : Any
-            Series in any form that `dataset` reads.
+            Series: a data set, the path of a table, a data frame, arrays or lists; see `dataset`.
         on_step : callable or None
             Called with (steps done, steps in all), to show progress.
 
@@ -614,10 +615,11 @@ class Pipeline:
         -------
         ndarray of shape [n, V]
             A score for each of the n observations of `dataset(X)`, in their order, and V columns of values: high for
-            odd ones, NaN if the channel has fewer than 16 observations in the series. The model predicts stretches that
-            are hidden from it. The score is how far the mean loss of 16 neighbouring observations lies above the median
-            of all such runs of the channel in the data set, in robust standard deviations. If the run is predicted too
-            well (a frozen sensor), it is how far its mean loss lies below the median, whichever is more.
+            odd ones, NaN if the channel has fewer than 16 observations in the series. It is the larger of two numbers,
+            both in robust standard deviations. One is how far the mean loss of 16 neighbouring observations, which are
+            predicted while whole stretches are hidden, lies above the median of all such runs of the channel in the
+            data set. The other is how far the mean loss of 16 observations that are hidden one by one lies below its
+            median, as a frozen sensor is predicted too well.
 
         Raises
         ------
@@ -899,7 +901,7 @@ class AnySeriesPipeline(Pipeline):
         The model is compared with straight lines between the nearest observations.
 
         Args:
-            X: data in any form that `dataset` reads.
+            X: series, as a data set, the path of a table, a data frame, arrays or lists.
 
         Returns:
             The median absolute errors of both, in standard deviations of each channel, and the numbers of series; None
@@ -910,10 +912,11 @@ class AnySeriesPipeline(Pipeline):
     def embed(self, X: Any, pool: str | None = None, on_step: Any = None) -> np.ndarray:
         """Turn each of S series into one vector: return float32 [S, D], the mean over its encoded observations.
 
-        D is the width of the model's decoder, as observations are encoded for it.
+        D is the width of the model's decoder, as observations are encoded for it. Series are in the order of
+        `dataset(X)`; a long series is encoded in pieces, which count by their numbers of observations.
 
         Args:
-            X: data in any form that `dataset` reads.
+            X: series, as a data set, the path of a table, a data frame, arrays or lists.
             pool: "mean" or None, which means the same; InputError for another.
             on_step: called with (pieces of series done, pieces in all), for progress bars; None for none.
         """

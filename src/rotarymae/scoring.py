@@ -194,8 +194,8 @@ def evaluate_predictions(
         dataset: S series or arrays.
         targets: labels [S], None or NaN for a series without one.
         on_step: called with (batches done, batches in all), for progress bars; None for none.
-        spans: {name: time span}. For each, series are cut off that long after `since`, and predicted again. None for no
-            early scores.
+        spans: {name: time span, in the unit of times}. For each, series are cut off that long after `since`, and
+            predicted again. None for no early scores.
         since: [S] times from which the spans count; a series with NaN is left out of the early scores. None for no
             early scores.
 
@@ -351,8 +351,8 @@ def _score_reconstruction(outcome: Outcome, part: ArrayDataset, reporter: Report
 def _score_interpolation(outcome: Outcome, train: SeriesDataset, part: SeriesDataset, reporter: Reporter) -> None:
     """Hide observations of series, and score the model's predictions of them next to those of simple methods.
 
-    A quarter of each series is hidden: consecutive observations, or the end if pre-training hid the ends of series. If
-    every series is too short for that, nothing is done.
+    A quarter of each series is hidden: runs of consecutive observations, or the end if pre-training hid the ends of
+    series. If every series is too short for that, nothing is done.
 
     Args:
         outcome: has the pipeline. It is changed in place: `visible`, `hidden`, `interpolated` (the model's predictions)
@@ -434,8 +434,9 @@ def compare_at_hidden(
 
         - "hidden_observations": the number of compared observations; "limits": the number of values that are left out,
           if there are any.
-        - "methods": {method: {error: number}}. Errors are standardised. Rows of a single channel, and of data without
-          channels, have errors in the table's unit, too.
+        - "methods": {method: {error: number}}. "root_mean_squared_error_scaled" is of standardised values. Rows of a
+          single channel, and of data without channels, also have "root_mean_squared_error" and "median_absolute_error",
+          in the table's unit.
         - "share_inside_band": {share of a band: share of the values inside}, if `answers` has bands.
         - "channels": {channel: row}, if the data has channels.
         - "by_distance": a list of rows, for groups of at least 20 hidden observations by their distance in time to the
@@ -449,11 +450,11 @@ def compare_at_hidden(
     inside = {share: (truth >= lower) & (truth <= upper) for share, (lower, upper) in answers.bands.items()}
 
     def measure(rows: np.ndarray, v: int, own_unit: bool) -> dict[str, Any]:
-        """Return a row of errors for some of the hidden observations and one value column.
+        """Return a row of errors for some of the hidden observations and one column of values.
 
         Args:
             rows: indices of the observations.
-            v: index of the value column.
+            v: index of the column of values.
             own_unit: whether to return errors in the table's unit as well; standardised ones are always there.
 
         Returns:

@@ -50,7 +50,7 @@ class Program(nn.Module):
         """Keep the preprocessor and the model of a pipeline.
 
         Args:
-            pipeline: a pipeline of series; InputError for another one.
+            pipeline: a pipeline of series; another one raises InputError.
         """
         super().__init__()
         self.preprocessor, self.model = pipeline.require_series(), pipeline.model
@@ -87,9 +87,9 @@ class Predictions(Program):
     """
 
     def __init__(self, pipeline: Pipeline) -> None:
-        """Take the model, preprocessor, labels and temperature of a fine-tuned pipeline.
+        """Take the model, preprocessor, labels and temperature of a fine-tuned pipeline of series.
 
-        Raises InputError for a pipeline that is not fine-tuned.
+        Raises InputError for a pipeline that is not fine-tuned, or not one of series.
         """
         super().__init__(pipeline)
         self.labels, self.temperature = pipeline.require_labels(), pipeline.predictor.temperatures["model"]
@@ -127,15 +127,14 @@ class Embeddings(Program):
     outputs = ("embedding",)
 
     def __init__(self, pipeline: Pipeline) -> None:
-        """Take the model and preprocessor of a pipeline of series; InputError for another one.
-
-        A vector is pooled from tokens as the model's head does; without a head, it is their mean.
-        """
+        """Take the model and preprocessor of a pipeline of series; raise InputError for another pipeline."""
         super().__init__(pipeline)
         self.pool = getattr(self.model, "pool", "mean")
 
     def forward(self, inputs: Feeds) -> Tensor:
         """Return one vector for each of B series, float32 [B, D], where D is the width of the encoder.
+
+        It is pooled from the encoder's tokens as the model's head does it; without a head, it is their mean.
 
         Args:
             inputs: {name: tensor} of the names in `needs`.
@@ -154,7 +153,10 @@ class Interpolations(Program):
     deviations: Tensor
 
     def __init__(self, pipeline: Pipeline) -> None:
-        """Take the autoencoder, preprocessor and calibration of a pipeline; raise InputError without an autoencoder."""
+        """Take the autoencoder, preprocessor and calibration of a pipeline of series.
+
+        Raises InputError for a pipeline without an autoencoder, or not of series.
+        """
         super().__init__(pipeline.pretrained)
         self.calibration = pipeline.calibration
         self.season = 0.0 if pipeline.calibration is None else float(pipeline.calibration.season)

@@ -99,7 +99,7 @@ def export_program(program: Program, path: str | Path) -> float:
         if not difference <= LARGEST_DIFFERENCE:
             raise RotaryMAEError(
                 f"the answers of the file and of PyTorch differ by up to {difference:.2g}, more than "
-                f"{LARGEST_DIFFERENCE:g}; the file is not kept."
+                f"{LARGEST_DIFFERENCE:g}; the file is not kept. Try other versions of torch and onnxruntime."
             )
     return difference
 

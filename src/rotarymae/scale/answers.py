@@ -195,9 +195,9 @@ def importances(pipeline: Pipeline) -> Question:
     """Return the `Question` for how important each observation is for what is predicted of its series.
 
     Its answers have one row per observation. Columns are "time", "channel" (if there are channels), the values,
-    "importance" (see `Pipeline.importance`), and "predicted", what the network alone predicts for the series. The
-    importance is empty for series of one observation, and for series with more observations than the model reads at a
-    time; answering warns (InputWarning) of the latter.
+    "importance" (see `Pipeline.importance`), and "predicted" (or "predicted_0" and so on for several outputs), what the
+    network alone predicts for the series. The importance is empty for series of one observation, and for series with
+    more observations than the model reads at a time; answering warns (InputWarning) of the latter.
 
     Args:
         pipeline: a fine-tuned pipeline of series.
@@ -257,7 +257,7 @@ def values(
     def queries(dataset: SeriesDataset) -> Queries:
         """Return the times and channels at which values of a data set are predicted.
 
-        They are those of the table `at`, else `times`, else `points` evenly spaced times per series.
+        They are those of the table `at`; without it, `times`, or else `points` evenly spaced times, in every channel.
         """
         if at is not None:
             return at.queries(dataset)
@@ -268,8 +268,9 @@ def values(
     def cost(dataset: SeriesDataset) -> np.ndarray:
         """Return the cost [S] of each series; series are answered together as long as their costs sum to about 1.
 
-        The cost is the number of queries over 4 million, so that their answers fit into memory. For the model
-        any-series it is at least the number of observations over 8,192, so that first answers come soon.
+        The cost is the number of queries over 4 million, so that their answers fit into memory; queries of a table `at`
+        do not count. For the model any-series the cost is at least the number of observations over 8,192, so that first
+        answers come soon.
         """
         channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
         queries = 0 if at is not None else channels * (len(times) or points)

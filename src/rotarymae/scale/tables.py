@@ -115,8 +115,8 @@ def _answer_parts(
 ) -> Iterator[pa.Table]:
     """Answer a question for a table part by part; yield an Arrow table for each part, in the order of the table.
 
-    Columns are those of the question, behind that of ids. If the question does not know them, first parts without an
-    answer are kept back until the first answer shows them. A table without series gives one table without rows.
+    The first column is that of ids; the others are those of the question. If the question does not know them, parts are
+    kept back until the first answer shows them. A table without series gives one Arrow table without rows.
 
     Args:
         question: what is computed for each series.
@@ -283,7 +283,7 @@ def embed_table(
 ) -> pa.Table:
     """Return one vector per series of a table, as a table: the ids, and the columns e0, e1, ... (float32).
 
-    Rows are in the order in which the series first appear.
+    Rows are in the order in which the series first appear. A series without observations has a row with its id alone.
 
     Args:
         table: long (a row per observation), wide (a column per channel) or nested (a row per series, cells are lists).

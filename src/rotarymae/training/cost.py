@@ -88,7 +88,9 @@ def check_memory(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, nou
 
 
 def _memory(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, pretrains: bool) -> float:
-    """Estimate the bytes that a training step keeps for its backward pass, on a batch of the longest example.
+    """Estimate the bytes that a training step keeps for its backward pass.
+
+    Every example of its batch is taken to be as long as the longest one.
 
     Args:
         config: options of the fit; batch sizes and mask ratio are used.
@@ -290,11 +292,11 @@ class Plan:
         return math.inf if self.config.minutes is None else math.ceil(COMPARED * self.config.minutes / self.shared)
 
     def learnt(self, name: str, compared: int, seconds: float) -> float:
-        """Return how many series a partner (a method next to the network, such as boosting) is at last trained on.
+        """Return on how many series a partner (a method next to the network, such as boosting) is fitted finally.
 
-        Each partner may take a quarter of the time that is left. From an earlier fit the number of series is computed
-        that needs so much time, if time is proportional to it. The number is stored in plan.json; if plan.json has one
-        for this partner already, as in a resumed run, that is returned. Copies of series that are cut off early
+        It may take a quarter of the time that is left. The number of series that needs so much time is computed from an
+        earlier fit, as if time were proportional to it. It is stored in plan.json; if plan.json has a number for this
+        partner already, as in a resumed run, that is returned. Copies of series that are cut off early
         (`FitConfig.early`) count as series.
 
         Args:

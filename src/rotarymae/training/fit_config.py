@@ -109,7 +109,11 @@ class TrainConfig(LoopOptions):
     """Training ends after this many steps were skipped for a non-finite loss or gradient."""
 
     def __post_init__(self) -> None:
-        """Raise InputError for a setting of another type or out of its range."""
+        """Check all settings; convert lists to tuples and numpy's numbers to Python's where needed.
+
+        Raises InputError for a setting of another type or out of its range, and if both or none of `batch_size` and
+        `batch_tokens` are given.
+        """
         if (self.batch_size is None) == (self.batch_tokens is None):
             given = "neither is given" if self.batch_size is None else "both are given"
             raise InputError(f"a step has batch_size (examples) or batch_tokens (tokens), and {given}; give one.")
@@ -347,7 +351,10 @@ class FitConfig(
     """
 
     def __post_init__(self) -> None:
-        """Check every option, alone and together with others; raise InputError for the first that cannot work."""
+        """Check every option, alone and together with others; convert lists to tuples and numpy's numbers to Python's.
+
+        Raises InputError for the first option that cannot work.
+        """
         check_fields(self, RANGES)
         mask_range(self.mask_ratio)
         if self.window is None and self.overlap is not None:

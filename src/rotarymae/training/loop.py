@@ -238,7 +238,7 @@ class _Loop:
     def _plan(self, epoch: int) -> list[np.ndarray]:
         """Return the batches of a whole pass over the training examples, in order, each an array of indices.
 
-        Where the setting `epoch_steps` limits an epoch, it takes the first ones of them.
+        The setting `epoch_steps` is not applied here; the caller then trains on the first ones only.
         """
         config = self.config
         return plan(self.examples.lengths, config.seed, epoch, config.batch_size, config.batch_tokens)

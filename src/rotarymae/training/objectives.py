@@ -52,7 +52,8 @@ class Pretraining(Objective):
             model: the autoencoder.
             normalize_targets: whether each hidden patch is standardised over its values before it is compared, as MAE
                 does.
-            beta: exponent, from 0 to 1, of the predicted variance by which each term is weighed; 0 weighs nothing.
+            beta: each term of the loss is multiplied by its predicted variance to this power, from 0 to 1. 0 leaves the
+                terms as they are.
 
         Raises:
             InputError: `beta` outside 0 to 1, or above 0 for a model whose likelihood has no spread.
@@ -91,8 +92,9 @@ class Supervised(Objective):
         """Keep the model and its loss.
 
         Args:
-            model: called with (tokens, static features [B, F] or None); returns outputs, such as logits [B, classes].
-            loss: called with (outputs, targets); returns their loss as (sum, count).
+            model: called with the tokens of B series, and with static features [B, F] (F numbers per series) or None;
+                returns outputs, such as logits [B, classes].
+            loss: called with (outputs, targets); returns their loss as `Loss` (sum, number of terms).
             tempered: whether outputs are logits that will be divided by a temperature after training. In evaluation
                 mode the loss is then computed at each of `TEMPERATURES`, 0.5 to 4, and the best one counts. Otherwise
                 a network that is too sure of itself, as after training on few series, would look worse than an
