@@ -75,8 +75,9 @@ class Ensemble(Pipeline):
     def outputs(self, X: Any, predictor: str = "auto", on_step: Any = None) -> np.ndarray:
         """Return the mean of the folds' outputs, float [S, K].
 
-        The K columns are calibrated probabilities of classes or, for times to an event, of the first fold's intervals
-        of time; or a regression's values, in the units of the targets.
+        The K columns are probabilities of classes or, for times to an event, of the first fold's intervals of time; or
+        a regression's values, in the units of the targets. Each fold calibrates its probabilities if it had validation
+        series.
 
         Args:
             X: S series, as a data set, the path of a table, a data frame, arrays or lists; see `dataset`.
@@ -95,8 +96,8 @@ class Ensemble(Pipeline):
     def every(self, X: Any, on_step: Any = None) -> dict[str, np.ndarray]:
         """Return {method: outputs [S, K]} of the network, the methods next to it and the combination.
 
-        Each is the mean of the folds' outputs: calibrated probabilities of K classes or intervals of time, or values of
-        K outputs. A method that some fold lacks is left out.
+        Each is the mean of the folds' outputs: probabilities of K classes or intervals of time, calibrated by each fold
+        if it had validation series; or values of K outputs. A method that some fold lacks is left out.
 
         Args:
             X: S series, as a data set, the path of a table, a data frame, arrays or lists; see `dataset`.

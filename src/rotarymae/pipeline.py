@@ -397,8 +397,8 @@ class Pipeline:
         Returns
         -------
         ndarray of shape [S, classes] or [S, outputs]
-            Calibrated probabilities of classes, or of the intervals of a time to an event; or a regression's values, in
-            the units of the targets.
+            Probabilities of classes, or of the intervals of a time to an event, calibrated if the fit had validation
+            series; or a regression's values, in the units of the targets.
 
         Raises
         ------
@@ -423,8 +423,9 @@ class Pipeline:
         -------
         dict of str to ndarray
             {method: predictions [S, classes] or [S, outputs]}: for "model" (the network), each partner by its name, and
-            "combined" if there are partners. Predictions are calibrated probabilities of classes, or of the intervals
-            of a time to an event; or a regression's values. Series are in the order of `dataset(X)`.
+            "combined" if there are partners. Predictions are probabilities of classes, or of the intervals of a time to
+            an event, calibrated if the fit had validation series; or a regression's values. Series are in the order of
+            `dataset(X)`.
 
         Raises
         ------
