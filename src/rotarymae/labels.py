@@ -60,7 +60,11 @@ class ClassLabels(Target):
     weights: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raise InputError for fewer than two classes, equal ones, text among numbers, or weights that do not fit."""
+        """Raise InputError for classes or weights that cannot be.
+
+        There must be two classes or more, all different, and all texts or none of them. Weights are empty, or a
+        positive number for each class.
+        """
         kinds = {str if isinstance(name, str) else float for name in self.classes}
         if len(self.classes) < 2 or len(set(self.classes)) < len(self.classes) or len(kinds) > 1:
             raise InputError(f"classes are {listed(self.classes)}; wanted at least two different ones of one kind.")
@@ -105,6 +109,8 @@ class ClassLabels(Target):
     @staticmethod
     def check_config(config: FitConfig, targets: np.ndarray) -> None:
         """Raise InputError for a `loss` that classification lacks, or `costs` that do not fit `decide` or the classes.
+
+        With `decide` "cost" there must be a positive number for each class, else no costs.
 
         Args:
             config: the options of the fit, of which these three are read.
@@ -179,7 +185,7 @@ class ClassLabels(Target):
         Args:
             truth: class numbers of the training and the validation series, which are only counted.
             unseen: probabilities [n, classes] of the n validation series, by methods that have not learnt these series.
-                Only the rule "f1" needs them. Without any (n = 0) it warns, and the copy has no weights.
+                Only the rule "f1" needs them; without any (n = 0) this rule warns, and gives no weights.
             config: its `decide` and `costs` give the rule.
             reporter: shows what decide="auto" comes to, and the warning.
         """
@@ -395,7 +401,7 @@ def choose_labels(targets: Any, name: str = "auto") -> type[Labels]:
             "auto" also whole numbers or texts of which more than half are different, if there are ten series or more.
 
     Warns:
-        InputWarning: with "auto", ten or more different whole numbers, which are taken as classes.
+        InputWarning: "auto" takes ten or more different whole numbers as classes.
     """
     numbers = np.asarray(targets)
     structured = numbers.dtype.names is not None

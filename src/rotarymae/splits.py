@@ -106,12 +106,12 @@ class SplitColumn:
 
     @cached_property
     def ordered(self) -> bool:
-        """Return whether all values are numbers, and so have an order."""
+        """Return whether all values that are not missing are numbers, booleans excepted, and so have an order."""
         there = self.values[self._known].tolist()
         return all(isinstance(value, int | float) and not isinstance(value, bool) for value in there)
 
     def named_parts(self) -> np.ndarray | None:
-        """Return the part of each series, TRAIN, VALIDATION or TEST, int [S], if all values are words for parts.
+        """Return the part of each series, TRAIN (0), VALIDATION (1) or TEST (2), int [S], if all values name parts.
 
         Series without a value are then TRAIN. Returns None for other columns. Raises InputError if some words name
         train or test, and others no part.
@@ -224,7 +224,7 @@ def make_split(
         elif len(np.unique(group[rows])) < 2:
             raise InputError(
                 f"every series has the value {plain(column.values[rows[0]])!r} in the column {column.name!r}; a split "
-                "needs two different ones."
+                "needs two different ones; name another column."
             )
     drawn, few = [], method == "random" and len(rows) < MIN_SERIES_FOR_HOLDOUT
     for part, name, share in ((TEST, "holdout", holdout), (VALIDATION, "validation_fraction", validation)):
@@ -342,7 +342,7 @@ def _parts(part_of: np.ndarray, rows: np.ndarray, classes: np.ndarray | None, by
     """Return the `Split` into the parts of the series, and check that there is something to train on.
 
     Args:
-        part_of: [S], TRAIN, VALIDATION or TEST.
+        part_of: int [S], the part of each series: TRAIN (0), VALIDATION (1) or TEST (2).
         rows: indices of the labelled series.
         classes: their classes, in the order of `rows`; None without classes.
         by: how the parts were made, in words that begin messages.
@@ -410,7 +410,7 @@ def split_off(rows: np.ndarray, classes: np.ndarray | None, share: float, seed: 
     except ValueError:
         raise InputError(
             f"a share of {share} of {len(rows)} series cannot be held out, as each part needs a series; hold out "
-            "another share (holdout), or give more series."
+            "another share, or give more series."
         ) from None
     rest, part = np.asarray(rest), np.asarray(part)
     if by is not None:

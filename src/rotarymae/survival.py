@@ -101,8 +101,8 @@ class EventTimes(Target):
     def check_spans(targets: np.ndarray, spans: np.ndarray) -> None:
         """Warn (InputWarning) if series seem to be observed until the event, so that their length reveals the duration.
 
-        They do if durations and spans have nearly the same order (rank correlation above 0.9). Fewer than ten series
-        are not judged.
+        They do if durations and spans have nearly the same order (rank correlation above 0.9). Nothing is judged if
+        there are fewer than ten series, or if all durations or all spans are equal.
 
         Args:
             targets: structured array [S] of events and durations.
@@ -198,6 +198,8 @@ class EventTimes(Target):
 
     def survival(self, probabilities: np.ndarray, times: Any) -> np.ndarray:
         """Return the probability that the event comes after each of T times, float64 [S, T].
+
+        It is linear in time between the edges of intervals.
 
         Args:
             probabilities: of the classes, [S, classes].

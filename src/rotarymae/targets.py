@@ -166,7 +166,8 @@ def numbers_of(targets: Any, series: int) -> np.ndarray:
         series: the number of series.
 
     Raises:
-        InputError: another number of targets, dates, text, infinity, or numbers that 32 bits cannot hold.
+        InputError: another number of targets, dates, text that is no number, infinity, or numbers that 32 bits cannot
+            hold.
     """
     given = one_per_series(targets, series)
     if given.dtype.kind in "mM":  # whose numbers would be of the unit that they are stored in

@@ -127,7 +127,8 @@ class ObservationPreprocessor(Preprocessor):
         value_names: the V columns that are predicted.
         channel_names: of the training set; None without channels.
         position_names: the further position columns, next to time; each has an axis of its own.
-        transforms: how each of the V values is scaled: "robust", "standard", "asinh" or "none", see `values.WORDS`.
+        transforms: how each of the V values is scaled: "standard" to mean 0 and deviation 1, "robust" likewise with
+            heavy tails compressed, "asinh" compressed from the median on, or "none" as it is.
         origin: "first" counts times from each series' first observation, "zero" from the table's zero.
         channel_spacing: distance of neighbouring channels on the channel axis; the first channel is at this position.
         inputs: what the encoder reads of an observation in addition to its values.
@@ -205,7 +206,8 @@ class ObservationPreprocessor(Preprocessor):
 
         Args:
             dataset: the training set; its last value columns are the `errors`.
-            transforms: {value column: how it is scaled}, such as "none"; the others get "robust", see `values.WORDS`.
+            transforms: {value column: how it is scaled}, "robust", "standard", "asinh" or "none"; the others get
+                "robust". `values.WORDS` describes them.
             time_unit: the unit of positions in time, in the table's unit; None measures it (`PositionScaling.fit`).
             origin: "first" counts times from each series' first observation, "zero" from the table's zero.
             channel_spacing: distance of neighbouring channels on the channel axis, a positive number.
@@ -269,7 +271,10 @@ class ObservationPreprocessor(Preprocessor):
 
     @property
     def axes(self) -> int:
-        """Number A of position axes: time, further positions, and the channel where each has tokens of its own."""
+        """Number A of position axes: time, further positions, and the channel.
+
+        Without channels, and with joined times, there is no axis of the channel.
+        """
         return 1 + len(self.position_names) + (self.channel_names is not None and not self.join_times)
 
     @property
@@ -512,8 +517,9 @@ class ObservationPreprocessor(Preprocessor):
     def warn_of_other_units(self, dataset: SeriesDataset) -> None:
         """Warn (InputWarning) of channels whose values lie far from training's, or spread unlike them.
 
-        They may be in another unit. Nothing is compared if there are fewer than ten series, nor are channels with fewer
-        than a hundred values, and columns with the transform "none".
+        They may be in another unit. Standardised as in training, they have a median beyond ±5, an interquartile range
+        beyond 10, or a deviation below 0.002. Nothing is compared if there are fewer than ten series, nor are channels
+        with fewer than a hundred values, and columns with the transform "none".
         """
         if len(dataset) < MIN_SERIES_TO_COMPARE:
             return

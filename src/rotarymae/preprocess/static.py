@@ -101,8 +101,7 @@ class StaticColumn:
         """Return a column [S] as float64: numbers as they are, categories as their index in `categories`.
 
         A missing value is NaN. A category unknown from training is -1, and an InputWarning names it. Categories are
-        compared
-        as text: 3.0 is "3". Raises InputError for text where training had numbers.
+        compared as text: 3.0 is "3". Raises InputError for text where training had numbers.
         """
         gone = _missing(column)
         if self.categories is None:
@@ -131,7 +130,8 @@ class StaticColumn:
     def features(self, codes: Float[Tensor, " S"]) -> Float[Tensor, "S width"]:
         """Return the features that a head reads, float64 [S, width]: a one-hot vector, or a standardised number.
 
-        If training had missing values, one more feature, the last, is 1 where the value is missing, else 0.
+        A missing number is 0, and a missing or unknown category all zeros. If training had missing values, one more
+        feature, the last, is 1 where the value is missing, else 0.
 
         Args:
             codes: numbers or indices of categories, NaN where missing, as `codes` returns them.

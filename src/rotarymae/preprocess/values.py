@@ -76,9 +76,11 @@ class ValueScaling(nn.Module):
     Attributes:
         transforms: V names. "robust" compresses only heavy tails and cuts off extreme values, "asinh" compresses from
             the median on, "standard" does neither, and "none" leaves a column as it is.
-        centre, width: float64 [C, V], median and half of the range that holds the middle 68 % of the training values.
+        centre, width: float64 [C, V], median and half of the range that holds the middle 68 % of the training values;
+            if that is 0, another spread, and 1 for a constant.
         knee, limit: float64 [C, V], beyond which |u| is compressed, and where |y| is cut off; 1e30 for never.
-        mean, std: float64 [C, V], of y in training, with extreme values moved to its 1 % and 99 % quantiles.
+        mean, std: float64 [C, V], of y in training, with extreme values moved to its 1 % and 99 % quantiles; 0 and 1
+            for "none".
         as_is: bool [V], True for the transform "none".
 
     Raises:
@@ -133,7 +135,7 @@ class ValueScaling(nn.Module):
         for name in by_name:
             if name not in dataset.value_names:
                 raise InputError(
-                    f"transforms names {name!r}, which is no column of values; there are "
+                    f"transforms names {name!r}, which is no column of values; choose among "
                     f"{', '.join(dataset.value_names)}."
                 )
         names: Any = tuple(by_name.get(name, "robust") for name in dataset.value_names)
@@ -184,10 +186,11 @@ class ValueScaling(nn.Module):
 
     @numpy_too
     def transform(self, values: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
-        """Standardise values, cutting off those far beyond the training values of their channel; float64 [..., V].
+        """Standardise values, moving extreme ones inwards; return float64 [..., V].
 
-        With the transform "robust" they are cut off at |y| = `limit`, with others not at all. Columns with "none" come
-        back unchanged.
+        With the transform "robust", values beyond a bound are moved to it. The bound is about half as far again from
+        the median as nearly all training values of the channel (`limit`). Other transforms have none; columns with
+        "none" come back unchanged.
 
         Args:
             values: V values in each row, in the table's units.

@@ -373,9 +373,10 @@ def typed(texts: pa.Array, integers: bool = True) -> pa.Array:
 
 
 def as_integers(column: pa.Array) -> pa.Array:
-    """Return a column of texts as int64 if each is empty, null or a whole number; otherwise return the column itself.
+    """Return a column of texts as int64 if each is empty, null or a whole number, and one at least is a number.
 
-    Whole numbers are those that `typed` reads as integers: 12, but not 012 or 12.0. Empty texts become null.
+    Whole numbers are those that `typed` reads as integers: 12, but not 012 or 12.0. Empty texts become null. Any other
+    column is returned itself.
     """
     if not is_text(column.type):
         return column

@@ -72,8 +72,9 @@ def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str]
             spelling.
 
     Raises:
-        InputError: not one cell can be read so ("not-numeric", "time-text"), or the column holds times of day
-            ("clock-alone"); dates with and without zone ("mixed-zones"); a format with %Z.
+        InputError: there are texts, and none can be read in these ways ("time-text"); the column holds times of day
+            ("clock-alone") or is of another type ("not-numeric"); dates with and without zone ("mixed-zones"); a format
+            with %Z.
     """
     starts = starts_of(column)
     if starts is not column:
@@ -150,7 +151,7 @@ def _typed(column: pa.Array, name: str, na: Sequence[str] = ()) -> Times:
             code="clock-alone",
         )
     if not (types.is_null(kind) or cells.is_numeric(kind)):
-        raise InputError(f"time column {name!r} is {kind}; wanted numbers or dates.", code="not-numeric")
+        raise InputError(f"time column {name!r} is {kind}; convert it to numbers or dates.", code="not-numeric")
     return Times(cells.numbers(column, name, na).values.astype(np.float64))
 
 
@@ -243,8 +244,8 @@ def _strptime(texts: pa.Array, name: str, how: str) -> pa.Array:
     if stamps.null_count == len(stamps):
         raise InputError(
             f"time column {name!r} holds {listed(texts.drop_null()[:1].to_pylist())}, which is not written as {how!r}, "
-            "like all its others; correct the format, in which %Y is the year (%y of two digits), %m the month, %d the "
-            "day, %H:%M:%S the time, %f fractions of a second and %z the zone.",
+            "and neither is any other; correct the format, in which %Y is the year (%y of two digits), %m the month, "
+            "%d the day, %H:%M:%S the time, %f fractions of a second and %z the zone.",
             code="time-text",
         )
     return stamps

@@ -70,10 +70,10 @@ def hide(
         share: share of each series' observations to hide, or of its times with `by` "time" or "latest"; more than 0,
             less than 1. The number is rounded up, but one stays visible.
         seed: for the draw.
-        by: "observation" draws single observations. "stretch" draws runs of consecutive ones, all of one length
-            per series, drawn log-uniformly from 1 to all that is hidden; a run at an end of the series, or the last one
-            drawn, may be shorter. "time" draws times, and hides everything observed then. "latest" hides the last
-            times.
+        by: "observation" draws single observations. "stretch" draws runs of consecutive ones. All runs of a
+            series have one length, drawn log-uniformly from 1 to all that is hidden; a run at an end of the series, or
+            the last one drawn, may be shorter. "time" draws times, and hides everything observed then. "latest" hides
+            the last times.
 
     Returns:
         Two data sets of the same series: with the visible observations, and with the hidden ones. Series that have only

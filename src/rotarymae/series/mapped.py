@@ -69,7 +69,7 @@ def is_mapped(column: np.ndarray) -> bool:
 
 
 def series_chunks(offsets: np.ndarray, size: int | None = None) -> Iterator[slice]:
-    """Yield slices of series, one behind the other over all series, with at most `size` observations in each.
+    """Yield slices of series, in their order and without gaps, with at most `size` observations in each.
 
     A series with more observations has a slice by itself.
 
@@ -85,7 +85,7 @@ def series_chunks(offsets: np.ndarray, size: int | None = None) -> Iterator[slic
 
 
 def row_chunks(offsets: np.ndarray) -> Iterator[slice]:
-    """Yield slices of observations, one behind the other over all, with at most `MAPPED_CHUNK` observations in each.
+    """Yield slices of observations, in their order and without gaps, with at most `MAPPED_CHUNK` observations in each.
 
     Each holds whole series; a series with more observations has a slice by itself. Offsets are int [S + 1], the index
     of each series' first observation, and last the number of all observations.

@@ -80,7 +80,10 @@ class Observations:
         return replace(self, **{name: None if part is None else part[rows] for name, part in parts.items()})
 
     def noting(self, **changes: Any) -> Observations:
-        """Return the observations with counts added to their report: noting(merged=3) adds 3 to its field `merged`."""
+        """Return the observations with `changes`, {field of `ReadingReport`: value}, added to their report.
+
+        So noting(merged=3) adds 3 to the merged rows, and noting(notes=("...",)) adds a note.
+        """
         return replace(self, report=self.report + ReadingReport(**changes))
 
     def doubting(self, reason: str, count: int, first: str) -> Observations:

@@ -75,9 +75,9 @@ class Windows:
             lengths: int [S], number of queries of each series.
 
         Returns:
-            For each query a first window and a second one, int [n] each, which count over all W windows; and the weight
-            [n] of the second, from 0 to 1. The first has the rest. Where one window answers, the weight of the second
-            is 0.
+            For each query the number of a first window and that of a second one, int [n] each, counted over all W
+            windows; and the weight of the second, float [n] from 0 to 1. The weight of the first is the rest to 1.
+            Where one window answers alone, it is the first, and the weight of the second is 0.
         """
         first, last = self.dataset.times[self.dataset.offsets[:-1]], self.dataset.times[self.dataset.offsets[1:] - 1]
         stops, begins = np.cumsum(lengths), np.searchsorted(self.series, np.arange(len(lengths) + 1))
