@@ -279,9 +279,9 @@ def fold_of(series: int, classes: np.ndarray | None, groups: np.ndarray | None, 
 
     Args:
         series: number of series S.
-        classes: [S]; None for one class. Proportions are not kept if, without groups, every class has fewer series than
-            `folds`.
-        groups: [S]; None without groups.
+        classes: [S], the class of each series; None for one class. Proportions are not kept if, without groups, every
+            class has fewer series than `folds`.
+        groups: [S], the group of each series; None without groups.
         folds: number of folds.
         seed: for the random assignment.
 

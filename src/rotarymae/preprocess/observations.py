@@ -409,8 +409,8 @@ class ObservationPreprocessor(Preprocessor):
     def origins(self, rows: Rows) -> Float[Tensor, "B 1"]:
         """Return the time from which each of B series counts its times, in the table's unit.
 
-        With `origin` "zero" it is 0. Else it is that of the series' first observation that is not far before its
-        others.
+        With `origin` "zero" it is 0. Else it is the earliest time of the series that is not far before the others
+        (`PositionScaling.origins`).
         """
         return self.positions.origins_of_rows(rows.times.double(), rows.real)
 

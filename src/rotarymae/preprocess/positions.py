@@ -106,8 +106,8 @@ class PositionScaling(nn.Module):
     def origins(self, dataset: SeriesDataset) -> np.ndarray:
         """Return the time that is subtracted from each series' times, float64 [S] in the table's unit.
 
-        With `origin` "zero" it is 0. Else it is that of the series' first observation that is not far before its others
-        (`fences`).
+        With `origin` "zero" it is 0. Else it is the earliest time of the series that is not more than ten interquartile
+        ranges below the first quartile (`fences`).
         """
         if self.origin == "zero":
             return np.zeros(len(dataset))
@@ -121,8 +121,8 @@ class PositionScaling(nn.Module):
     def origins_of_rows(self, times: Float[Tensor, "B N"], real: Bool[Tensor, "B N"]) -> Float[Tensor, "B 1"]:
         """Return the time that is subtracted from the times of each of B padded series, in the table's unit.
 
-        With `origin` "zero" it is 0. Else it is the earliest time that is not far before the others of the row, by the
-        rule of `fences`.
+        With `origin` "zero" it is 0. Else it is the earliest time of the row that is not more than ten interquartile
+        ranges below the first quartile, as in `origins`.
 
         Args:
             times: N times of each row in the table's unit, in any order.

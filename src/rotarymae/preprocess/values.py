@@ -261,9 +261,10 @@ class ValueScaling(nn.Module):
 
     @numpy_too
     def spread_about(self, scaled: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
-        """Return the root mean square distance of a channel's training values from given values, float64 [..., V].
+        """Return for each given value how far the training values of its channel lie from it, float64 [..., V].
 
-        It is estimated from mean and deviation; both values and distance are standardised.
+        That is their root mean square distance, estimated from mean and deviation. Both values and distance are
+        standardised.
 
         Args:
             scaled: V given values in each row, standardised.
