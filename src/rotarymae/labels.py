@@ -329,7 +329,8 @@ class NumberTargets(Target):
             targets: of S series, [S] or [S, outputs], in their own units.
 
         Raises:
-            InputError: another number of outputs than in training; a target that is no finite number.
+            InputError: another number of outputs than in training; a target that is no number, infinite, or too large
+                for 32 bits.
         """
         numbers = numbers_of(targets, len(targets))
         if numbers.shape[1] != self.outputs:
@@ -341,7 +342,7 @@ class NumberTargets(Target):
     def truth(self, targets: np.ndarray) -> np.ndarray:
         """Return targets [S] or [S, outputs] as float64 [S, outputs] in their own units; NaN stays.
 
-        Raises InputError for a target that is no finite number.
+        Raises InputError for a target that is no number, infinite, or too large for 32 bits.
         """
         return numbers_of(targets, len(targets))
 

@@ -59,7 +59,7 @@ class Preprocessor(nn.Module):
         return self
 
     def __init_subclass__(cls) -> None:
-        """Register a subclass that defines `kind` in PREPROCESSORS."""
+        """Register a subclass in PREPROCESSORS by its `kind`, if it defines one."""
         super().__init_subclass__()
         if "kind" in vars(cls):  # torch.export derives classes of its own, which are no kinds
             PREPROCESSORS[cls.kind] = cls

@@ -186,11 +186,11 @@ class ValueScaling(nn.Module):
 
     @numpy_too
     def transform(self, values: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
-        """Standardise values, moving extreme ones inwards; return float64 [..., V].
+        """Standardise values by the statistics of their channel, moving extreme ones inwards; return float64 [..., V].
 
-        With the transform "robust", values beyond a bound are moved to it. The bound is about half as far again from
-        the median as nearly all training values of the channel (`limit`). Other transforms have none; columns with
-        "none" come back unchanged.
+        Heavy tails are compressed as `transforms` says. With the transform "robust", values beyond a bound are also
+        moved to it. The bound is about half as far again from the median as nearly all training values of the channel
+        (`limit`). Columns with "none" come back unchanged.
 
         Args:
             values: V values in each row, in the table's units.
@@ -203,7 +203,9 @@ class ValueScaling(nn.Module):
 
     @numpy_too
     def without_limits(self, values: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
-        """Standardise values without cutting off any; return float64 [..., V]. Columns with "none" come back unchanged.
+        """Standardise values by the statistics of their channel, without a bound; return float64 [..., V].
+
+        Heavy tails are compressed as `transforms` says; columns with "none" come back unchanged.
 
         Args:
             values: V values in each row, in the table's units.

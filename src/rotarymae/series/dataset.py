@@ -272,8 +272,8 @@ class SeriesDataset:
         Returns
         -------
         str
-            SHA-256 as 64 hex digits, the same for two data sets only if they are equal in all but `time_zone`,
-            `id_name` and `reading`.
+            SHA-256 as 64 hex digits, the same for two data sets if, and only if, they are equal in all but
+            `time_zone`, `id_name` and `reading`.
         """
         digest = hashlib.sha256()
         names: list[Any] = [self.value_names, self.channel_names, self.time_unit, *self.position_names]

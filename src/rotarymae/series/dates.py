@@ -264,8 +264,8 @@ def formats_of(texts: Sequence[str]) -> list[str]:
     """Return the strptime formats that all of the texts match as dates: several where day and month could be swapped.
 
     Texts without a digit, such as "unknown", are passed over if they are less than half of the texts. The list is empty
-    if they are more, if the dates have no format in common, or if one has no year. Names of weekdays must be English,
-    and so must those of months for %B; %b also stands for months in other languages.
+    if they are half or more, if the dates have no format in common, or if one has no year. Names of weekdays must be
+    English, and so must those of months for %B; %b also stands for months in other languages.
     """
     dated = [text for text in texts if re.search(r"\d", text)]
     if 2 * len(dated) <= len(texts):
