@@ -82,7 +82,8 @@ class Inputs:
         Args:
             values: W columns in the table's units, also the standard errors.
             channel: number of each observation's channel, from 0.
-            value_names: names of the W columns of `values`; with limits, `values` may have more columns.
+            value_names: names of the W columns of `values`; with limits ("<5"), their sides are further columns, not
+                read.
         """
         parts = [(channel[..., None] == torch.arange(self.channels, device=channel.device)).double()]
         for column, error in self.signal_to_noise:
@@ -217,7 +218,7 @@ class ObservationPreprocessor(Preprocessor):
             settings: window and overlap.
 
         Raises:
-            InputError: `join_times` for a data set without channels, with further inputs, errors or limits; `errors`
+            InputError: `join_times` without channels, or with further inputs, errors or limits ("<5"); `errors`
                 that are negative or not the last value columns, one for each other column; `transforms` with an unknown
                 column or name; times too large for 32 bits.
 
@@ -284,9 +285,11 @@ class ObservationPreprocessor(Preprocessor):
 
     @property
     def input_features(self) -> int:
-        """Number E of further inputs of a token: errors, those of `inputs`, and sides of limits, if there are any.
+        """Number E of further inputs of a token: one for each error column, and those of `inputs`.
 
-        With joined times it is 2 V instead: for each of V values, whether it is new, and how recent it is.
+        If training had limits ("<5"), there is one more for each value, which says whether it is a limit. With joined
+        times E
+        is 2 V instead: for each of V values, whether it is new, and how recent it is.
         """
         if self.join_times:
             return 2 * self.features
@@ -346,9 +349,9 @@ class ObservationPreprocessor(Preprocessor):
     def forward(self, rows: Rows) -> Tokens:
         """Return tokens as the model takes them, from observations in the table's units.
 
-        A token holds an observation: scaled values, the logarithms of their errors, further inputs, and sides of
-        limits, as far as the model reads them. With joined times it holds a time: every channel's latest value, whether
-        it is new, and how recent it is.
+        A token holds an observation: scaled values, the logarithms of their errors, further inputs, and for
+        each value whether it is a limit ("<5"), as far as the model reads them. With joined times it holds a time:
+        every channel's latest value, whether it is new, and how recent it is.
         """
         return self.complete(self.tokens(rows))
 
@@ -445,7 +448,7 @@ class ObservationPreprocessor(Preprocessor):
 
         Raises:
             InputError: other value columns, channels or positions than in training, or in another order; a negative
-                standard error; limits, if the model was trained without.
+                standard error; limits ("<5"), if the model was trained without.
 
         Warns:
             InputWarning: dates instead of numbers or the other way round; times or positions far from those of

@@ -73,7 +73,7 @@ class ReadingReport:
     def __str__(self) -> str:
         """Return one line, such as "351 of 4,485 rows dropped: 'mag' is missing in 351".
 
-        Numbers of limits, of merged rows and of series left out follow, if there are any, and the notes.
+        Numbers of limits ("<5"), of merged rows and of series left out follow, if there are any, and the notes.
         """
         dropped = f"{self.dropped:,} of {self.total:,} {self.counted} dropped: {self._reasons()}"
         parts = [dropped if self.dropped else f"none of {self.total:,} {self.counted} dropped"]

@@ -541,7 +541,7 @@ def merge_duplicates(rows: Observations, duplicates: str, strict: bool = False) 
 
 
 def _without_copies(rows: Observations, group: np.ndarray) -> tuple[Observations, np.ndarray]:
-    """Remove rows that equal an earlier one of their group in all values and sides of limits.
+    """Remove rows that equal an earlier one of their group in all values, and in which of them are limits ("<5").
 
     Args:
         rows: n rows.
