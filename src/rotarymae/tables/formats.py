@@ -633,7 +633,7 @@ def _names_and_rows(content: Any) -> tuple[list[str], list[list[Any]]]:
 
 
 def _are_rows(content: Any) -> bool:
-    """Return whether a part of a JSON file is a list of lists, none empty, with no lists or objects in the first one."""
+    """Return whether a part of a JSON file is a list of lists, none empty, and no lists or objects are in the first."""
     lists = isinstance(content, list) and bool(content) and all(isinstance(row, list) and row for row in content)
     return lists and not any(isinstance(cell, list | dict) for cell in content[0])
 
