@@ -122,7 +122,7 @@ class ArrayDataset:
                     f"choose a smaller patch_size.{least}"
                 )
         if array.dtype.kind == "f" and not np.isfinite(array).all():
-            raise InputError(f"{name} holds NaN or infinity; leave it out.")
+            raise InputError(f"{name} holds NaN or infinity; wanted finite numbers. Replace these, or leave it out.")
 
     @classmethod
     def from_arrays(
@@ -287,7 +287,7 @@ def sides(patch_size: int | Sequence[int], axes: int | None = None) -> tuple[int
     except TypeError:
         raise InputError(f"patch_size is {patch_size!r}; wanted a whole number for each axis.") from None
     if axes not in (None, len(patch)):
-        raise InputError(f"patch_size is {patch}; wanted {axes} numbers.")
+        raise InputError(f"patch_size is {patch}; wanted {axes} numbers, one for each axis but that of channels.")
     return patch
 
 

@@ -230,7 +230,7 @@ def _read_all(
         if not kept:
             raise InputError(
                 f"{folder}: none of its {len(paths):,} {noun} can be read: {listed(reasons)}. The first, {first}: "
-                f"{reason}."
+                f"{reason}. Convert them, or choose a smaller patch if they are too small."
             )
         warnings.warn(f"{text}: {listed(reasons)}. The first, {first}: {reason}.", InputWarning, stacklevel=3)
     labels = [_text(path.parts[0]) if len(path.parts) > 1 else None for path in kept]

@@ -830,7 +830,7 @@ class _Proposer:
             return text or self.ascending() or next((c for c in self.unused.values() if c.dates), None)
 
         def rank(c: Column) -> tuple[Any, ...]:
-            """Return the sort key of a column, small for a good one: (mostly missing, clock, out of order, rank of its name)."""
+            """Return the sort key of a column, smallest for the likeliest: mostly missing, clock, out of order, name's rank."""
             empty, clock = 2 * (c.codes >= 0).sum() <= len(c.codes), not c.dates and bool(dated) and c.clock
             return empty, clock, not self.in_order(c), TIME.rank(c.words)
 
