@@ -92,9 +92,10 @@ def labels_of(
     Args:
         dataset: the S series as read.
         series: the series as the caller gave them, such as a data frame.
-        labels: a dictionary {id: label}; if `series` is a data frame, the name of its column; a pandas Series by id, if
-            `_by_id` accepts its index; or a pandas DataFrame, each column of which is treated like a Series. Anything
-            else must be in the order of the series, and is not checked.
+        labels: a dictionary {id: label}; the name of a column, if `series` is a data frame; a pandas Series whose index
+            holds the ids (see `_by_id`); or a pandas DataFrame, each column of which is treated like a Series. Anything
+            else, such as an array or a Series with another index, must be in the order of the series, and is not
+            checked.
         id: the column of ids of a data frame.
         unlabelled: if "none", a series without a label gets None; if "error", it is refused.
 
@@ -166,10 +167,11 @@ def _from_frame(
 
 
 def is_of_the_command(of_training: Mapping[str, Any]) -> bool:
-    """Return whether the command, and not an estimator, read a model's training table.
+    """Return whether the command rotarymae, and not an estimator, read a model's training table.
 
-    It is told by the saved fields {field of `TableSchema`: value} of that table: the command saves "tokens" with all
-    the others, and the estimators do not.
+    Args:
+        of_training: the saved fields of this table's `TableSchema`, {field: value}. The command saves all of them, with
+            "tokens", and the estimators do not; {} is without a table.
     """
     return "tokens" in of_training
 
@@ -177,8 +179,7 @@ def is_of_the_command(of_training: Mapping[str, Any]) -> bool:
 def _joined(series: Sequence[Series]) -> SeriesDataset:
     """Make a data set of `Series` that were selected from one data set, in their order; their ids become 0, 1, 2, ...
 
-    Their old ids are not kept, as one series may be selected twice. Names, units and static columns are those of the
-    first.
+    Their old ids are not kept, as one series may be selected twice. Names and units are those of the first.
     """
     first = series[0]
     columns = {

@@ -145,10 +145,10 @@ class Proposal:
 
     Attributes:
         schema: the whole layout, with what the user named and what is proposed.
-        given: {field of the schema: value}, those that are proposed, as the user did not name them.
+        given: {field of the schema: proposed value}; fields that the user named are not among them.
         label: the column that looks like the label of each series; None without one.
-        split: a column, such as one of patients, whose cells repeat across series, which a random split would tear
-            apart; None without one.
+        split: a column, such as one of patients, whose cells repeat across series; a random split would put such series
+            on both sides. None without one.
         unsure: sentences on what is doubtful, for the user.
     """
 
@@ -177,7 +177,8 @@ def pieces(name: str) -> list[str]:
 def looks_like_id(name: str) -> bool:
     """Return whether the name of a column suggests ids of objects, as objectId, stay_id and patient do.
 
-    False for ids of other things, such as image_id, night_id and item_id.
+    It does if its last word is one for ids, or its only word is one for an object. False for ids of other things, such
+    as image_id, night_id and item_id.
     """
     words = pieces(name)
     if set(words) & NO_IDS:
@@ -830,7 +831,10 @@ class _Proposer:
             return text or self.ascending() or next((c for c in self.unused.values() if c.dates), None)
 
         def rank(c: Column) -> tuple[Any, ...]:
-            """Return the sort key of a column, smallest for the likeliest: mostly missing, clock, out of order, name's rank."""
+            """Return the sort key of a column, smallest for the likeliest: mostly missing, clock, out of order, name.
+
+            The first three are booleans, and the last is the rank of the name, by which a better name is smaller.
+            """
             empty, clock = 2 * (c.codes >= 0).sum() <= len(c.codes), not c.dates and bool(dated) and c.clock
             return empty, clock, not self.in_order(c), TIME.rank(c.words)
 
@@ -1007,7 +1011,7 @@ class _Proposer:
         return bool((onwards >= 0).mean() > 0.99 and (onwards[border] > 0).mean() > 0.5)
 
     def is_unit(self, column: Column) -> bool:
-        """Return whether a column is called like units, and holds texts: a single unit, or one for each channel."""
+        """Return whether a column is called like units of measurement and holds texts: one, or one for each channel."""
         if not ({*column.words} & UNITS and column.text):
             return False
         channels = (c for c in self.unused.values() if CHANNEL.fits(c.words) and c.distinct < self.rows)
@@ -1043,9 +1047,11 @@ class _Proposer:
         """Propose as static the columns that are the same throughout each series; return the names of label and groups.
 
         The label is the column that looks like one. The groups are a column of ids whose cells repeat across series,
-        such as patients. Either is None without one. Sets `self.varying`, the columns that differ within series,
-        `self.varying_numbers` and `self.outcomes`. With a single series, or one in each row, all columns with different
-        cells count as varying. Sentences for the user are added to `self.doubts`.
+        such as patients. Either is None without one. Sentences for the user are added to `self.doubts`.
+
+        Also sets `self.varying`, the columns that differ within series. With a single series, or one in each row, these
+        are all columns with different cells. Those of numbers are `self.outcomes` if they look like outcomes, else
+        `self.varying_numbers`.
         """
         count = int(self.series.max(initial=-1)) + 1
         one = count in (0, 1, self.rows)  # which does not show what is the same throughout each
@@ -1086,9 +1092,11 @@ class _Proposer:
         """Propose the column of channels, and one of further positions of the rows; set `self.maybe_values`.
 
         `self.maybe_values` are the columns of numbers that vary within series, without channel, ids, standard errors,
-        limits, flags, and numbers that repeat the time or count blocks of rows. Coordinates are still among them. Also
-        sets `self.value_of`, `self.errors`, `self.limits`, `self.flags` and `self.coordinates`; sentences for the user
-        are added to `self.doubts`.
+        limits, flags, and numbers that repeat the time or count blocks of rows. Coordinates are still among them.
+
+        Also sets the names of columns that look like standard errors, limits, flags and coordinates (`self.errors`,
+        `self.limits`, `self.flags`, `self.coordinates`), and `self.value_of`, {name of an error: name of its value}.
+        Sentences for the user are added to `self.doubts`.
         """
         self.value_of = _errors_by_name(self.unused.values())
         self.errors = [name for name, c in self.unused.items() if c.is_error or name in self.value_of]
@@ -1554,10 +1562,11 @@ def _of_series(
 ) -> tuple[str | None, tuple[str, ...]]:
     """Propose the label and the static columns among columns that have one value per series.
 
-    The label is called so, or by an outcome such as died, and has at least two different values, at most half as many
-    as series. A column of durations is preferred if another column, of at most two values, says how they ended
-    (`status_of`). All other columns that vary are static, except for ids, dates, outcomes, columns that determine the
-    label, columns called like a standard error, split or fold, and texts or numberings that differ in most series.
+    The label is called like a class or an outcome, such as species or died, and has at least two different values, at
+    most half as many as series. A column of durations is preferred if another column, of at most two values, says how
+    they ended (`status_of`). All other columns that vary are static, except for ids, dates, outcomes, this status,
+    columns that determine the label, columns called like a standard error, split or fold, and texts or numberings that
+    differ in most series.
 
     Args:
         columns: the columns, described by a sample.

@@ -44,8 +44,8 @@ class Facts:
 
         Args:
             source: a file or data frame.
-            id: its column of ids, or several joined by "+". If it has no column of the name "id" or "file", these two
-                stand for the name of each row's file.
+            id: its column of ids, or several joined by "+". "id" and "file" stand for the name of each row's file,
+                if the table has no such column.
             names: the columns to read.
             na: cells that mean "missing", besides empty ones: texts, or numbers in any spelling.
             static: whether they are static columns. If so, up to one in a hundred ids may have several values; in text
@@ -126,8 +126,8 @@ def align_labels(
     Args:
         dataset: S series.
         source: a file or data frame with one row per series, or several rows with the same label.
-        id: its column of ids, or several joined by "+". If it has no column of the name "id" or "file", these two stand
-            for the name of each row's file.
+        id: its column of ids, or several joined by "+". "id" and "file" stand for the name of each row's file,
+            if the table has no such column.
         label: its column of labels.
         unlabelled: a series without a label is refused ("error"), or gets the label None ("none"). It is always an
             error if no series has a label.
@@ -178,8 +178,8 @@ def align_column(
     Args:
         dataset: S series.
         source: a file or data frame with one row per series, or several rows with the same value.
-        id: its column of ids, or several joined by "+". If it has no column of the name "id" or "file", these two stand
-            for the name of each row's file.
+        id: its column of ids, or several joined by "+". "id" and "file" stand for the name of each row's file,
+            if the table has no such column.
         name: the column of values. Dates, also as ISO texts, become days since 1970-01-01.
         na: cells that mean "missing", besides empty ones.
 

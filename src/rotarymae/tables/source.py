@@ -544,7 +544,7 @@ def _pattern(path: Path) -> str:
 
 
 def _with_point(cell: str) -> str:
-    """Return SQL that writes a text with a decimal comma with a point: "1.234,5" becomes "1234.5".
+    """Return SQL that turns the decimal comma of a text into a point: "1.234,5" becomes "1234.5".
 
     Marks between thousands are left out. Texts that are no such numbers stay as they are.
 
