@@ -27,8 +27,8 @@ class FolderData:
 
     Attributes:
         dataset: S arrays; their ids are the files' paths below the folder, with "/".
-        labels: [S] the name of the topmost folder below the folder that a file lies in; None for a file directly in the
-            folder. If all files lie directly in it, there is no array, but None.
+        labels: [S] the first folder in each id, "cat" for "cat/1.png", or None for a file directly in the folder. If
+            all files lie directly in it, None instead of an array.
     """
 
     dataset: ArrayDataset
@@ -57,8 +57,8 @@ def read_pictures(
         which become float32; pixels of 32 bits or with fractions keep their numbers.
 
     Raises:
-        InputError: no folder, no picture in it, none that can be read; pictures of 8 or 16 bits next to others of 32
-            bits or with fractions; a patch size, `longest_side` or `channels` out of range.
+        InputError: no folder, no picture in it, none that can be read; pictures of different depths, of which 8 and 16
+            bits count as one; a patch size, `longest_side` or `channels` out of range.
         MissingExtra: without the extra `images`.
 
     Warns:
@@ -76,11 +76,11 @@ def read_pictures(
     stacks, depths = [], {}
 
     def read(path: Path) -> np.ndarray:
-        """Read one picture as an array [rows, columns, 1 or 3], scaled down if larger than `longest_side`.
+        """Read one picture as an array [rows, columns, 1 or 3], rotated, and scaled down if larger than `longest_side`.
 
         Adds its file's name to `stacks` if it has several frames, and to `depths` under the name of its depth, such as
-        "32 bits", if it is the first of this. Raises InputError for a picture smaller than a patch, or with NaN or
-        infinity.
+        "32 bits", if it is the first of this depth. Raises InputError for a picture smaller than a patch, or with NaN
+        or infinity.
         """
         with image.open(path, formats=PICTURE_FORMATS) as opened:
             opened.filename = ""  # Pillow maps a TIFF that has one into memory, and mixes up the rows of a turned one
@@ -195,9 +195,9 @@ def _read_all(
         on_file: called with (files read so far, number of files) after each file; None for no call.
 
     Returns:
-        The S arrays, in the order of their paths; their labels [S], or None if all files lie directly in the folder;
-        and {"ids": paths below the folder [S], "reading": FilesReport}. A label is the name of the topmost folder below
-        the folder that a file lies in, or None for a file directly in it.
+        The S arrays, in the order of their paths; their labels [S]; and {"ids": paths below the folder [S], "reading":
+        FilesReport}. A label is the first folder in the path, "cat" for "cat/1.png", or None for a file directly in the
+        folder. If all files lie directly in it, there is None instead of labels.
 
     Raises:
         InputError: no such file, or none that can be read.

@@ -538,7 +538,7 @@ def _have_names(rows: Sequence[Sequence[str]], columns: int) -> bool:
 
 
 def _rows_of_units(rows: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-    """Return the rows right below a header that hold units: ("", "d", "mJy") for each, with "" for no unit.
+    """Return the rows right below a header that hold units, such as ("", "d", "mJy"), with "" for no unit.
 
     The first row of something else ends them. Rows of types, such as 15s and 20d in files of the format RDB, and rows
     of lines drawn with "-" count too, and come back as rows of "".
