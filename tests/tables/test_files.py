@@ -599,6 +599,7 @@ def test_a_comment_with_as_many_commas_as_columns_is_no_header(tmp_path):
         (["01", " 1", "", "-9"], ["01", "1", None, None]),
         (["1", "0", "", "-9"], [1, 0, None, None]),
         (["0.5", "1", "", "-9"], [0.5, 1, None, None]),
+        (["0.5", "1", "", "-9.0"], [0.5, 1, None, None]),
         (["1", "a", "", "-9"], ["1", "a", None, None]),
     ],
 )

@@ -49,19 +49,20 @@ class FilesReport:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ArrayDataset:
-    """S arrays with D axes and C channels in each cell. Make one with `from_arrays` or `from_waveforms`.
+    """S arrays with D axes, which are cut into patches. Make one with `from_arrays` or `from_waveforms`.
 
     Attributes:
-        arrays: S arrays [d_1, .., d_D, C] of numbers, whose sizes may differ.
-        patch_size: p_1 .. p_D, cells of a patch along each axis.
-        ids: [S] what messages and tables call them.
-        sample_rate: of sounds, in Hz; None of anything else.
+        arrays: S arrays [d_1, .., d_D, C] of finite numbers, with C channels last. The sizes d may differ.
+        patch_size: p_1 .. p_D, cells of a patch along each axis but that of channels.
+        ids: [S] what messages and tables call the arrays.
+        sample_rate: of sounds, in Hz; None for anything else.
         longest_side: to which pictures from files were scaled down, in pixels; None where they were not.
-        reading: what became of the files they were read from.
+        reading: what became of the files they were read from; empty if they are from memory.
 
     Raises:
-        InputError: an array of another number of axes or channels than the first, one smaller than a patch, or one
-            that holds NaN or infinity; the message names it.
+        InputError: an array of another number of axes or channels than the first, one smaller than a patch, or one that
+            holds NaN, infinity or no numbers, which the message names; no arrays; another number of ids; a patch size
+            that is not positive.
     """
 
     arrays: Sequence[np.ndarray]
@@ -76,7 +77,11 @@ class ArrayDataset:
     static: ClassVar[dict[str, np.ndarray]] = {}  # which only series have
 
     def __post_init__(self) -> None:
-        """Raise InputError for a wrong patch size, no arrays, another number of ids, or an array `_check` refuses."""
+        """Check the fields.
+
+        Raises InputError for a patch size that is no tuple of positive integers, no arrays, another number of ids than
+        of arrays, or an array that `_check` refuses.
+        """
         if not self.patch_size or any(type(p) is not int or p < 1 for p in self.patch_size):
             raise InputError(f"patch_size is {self.patch_size}; wanted a whole number of at least 1 for each axis.")
         if len(self.arrays) == 0:
@@ -89,8 +94,8 @@ class ArrayDataset:
     def _check(self, array: np.ndarray, i: int) -> None:
         """Raise InputError, naming the array by its id, unless array number `i`, from 0, can be used.
 
-        It needs the axes of the patch size and one of channels, the channels of the first array, a whole patch, and
-        finite numbers.
+        It needs one axis more than the patch size, for channels, as many channels as the first array, a patch or more
+        along each other axis, and finite numbers.
         """
         name, axes = f"{self.noun[:-1]} {plain(self.ids[i])!r}", len(self.patch_size)
         if array.ndim != axes + 1:
@@ -117,7 +122,7 @@ class ArrayDataset:
                     f"choose a smaller patch_size.{least}"
                 )
         if array.dtype.kind == "f" and not np.isfinite(array).all():
-            raise InputError(f"{name} holds NaN or infinity; leave it out.")
+            raise InputError(f"{name} holds NaN or infinity; wanted finite numbers. Replace these, or leave it out.")
 
     @classmethod
     def from_arrays(
@@ -127,14 +132,14 @@ class ArrayDataset:
 
         Args:
             arrays: one array [S, *sizes] or [S, *sizes, C], or a list of S arrays [*sizes] or [*sizes, C] of unequal
-                sizes. Channels come last.
+                sizes. C is the number of channels; arrays without this axis get one of size 1.
             patch_size: cells of a patch along each axis: (rows, columns) for pictures, (frames, rows, columns) for
                 videos. A single number n is (n, n), for pictures.
             ids: S names; None for 0 to S - 1.
 
         Raises:
-            InputError: arrays with neither as many axes as `patch_size` nor one more; with different numbers of
-                channels; smaller than a patch; with NaN or infinity.
+            InputError: no arrays; arrays with neither as many axes as `patch_size` nor one more; with different numbers
+                of channels; smaller than a patch; with NaN or infinity; another number of ids than of arrays.
         """
         patch = sides(patch_size)
         given = tuple(unmasked(array) for array in arrays)
@@ -166,8 +171,8 @@ class ArrayDataset:
             ids: S names; None for 0 to S - 1.
 
         Raises:
-            InputError: naming the waveform: one that has another number of axes, is too short for a patch, or holds no
-                numbers, NaN or infinity; a sample rate out of range; another number of ids than of waveforms.
+            InputError: naming the waveform: one that has another number of axes, is too short for a patch, or holds
+                NaN, infinity or no numbers; a sample rate out of range; another number of ids than of waveforms.
         """
         names = np.arange(len(waveforms)) if ids is None else np.asarray(ids)
         if len(names) != len(waveforms):
@@ -224,8 +229,8 @@ class ArrayDataset:
         """Return a data set of some arrays, with their ids.
 
         Args:
-            index: whole numbers, in whose order the arrays come (repeats allowed); or a boolean mask [S], True for
-                arrays to keep.
+            index: whole numbers, in whose order the arrays come; they may repeat, and negative ones count from the end.
+                Or a boolean mask [S], True for arrays to keep.
 
         Raises:
             InputError: an index that does not exist, a mask of another length, nothing selected.
@@ -236,7 +241,7 @@ class ArrayDataset:
     def fingerprint(self) -> str:
         """Return the SHA-256 of arrays, ids, patch size and sample rate, as 64 hex digits.
 
-        It is the same for equal data on any machine.
+        Equal data of the same types give the same digits on any machine.
         """
         digest = hashlib.sha256(repr((self.patch_size, self.sample_rate, self.ids.tolist())).encode())
         for array in self.arrays:
@@ -251,8 +256,8 @@ def as_arrays(data: Any, patch_size: int | Sequence[int] | None, sample_rate: in
     Args:
         data: an `ArrayDataset`; with `sample_rate`, a list of waveforms [n_i]; without it, an array [S, *sizes] or [S,
             *sizes, channels], or a list of arrays [*sizes] or [*sizes, channels] of unequal sizes.
-        patch_size: cells of a patch along each axis, as for `ArrayDataset.from_arrays`. None means `SOUND_PATCH` for
-            waveforms, and is refused for arrays.
+        patch_size: cells of a patch along each axis but that of channels; a single number n is (n, n). None means
+            `SOUND_PATCH` for waveforms, and is refused for arrays.
         sample_rate: of waveforms, in Hz; None for pictures and videos.
 
     Raises:
@@ -273,7 +278,8 @@ def as_arrays(data: Any, patch_size: int | Sequence[int] | None, sample_rate: in
 def sides(patch_size: int | Sequence[int], axes: int | None = None) -> tuple[int, ...]:
     """Return the patch size as a tuple with a number of cells for each axis; a single number n becomes (n, n).
 
-    Raises InputError for anything but whole numbers, or another number of them than `axes`; None accepts any number.
+    `axes` is how many numbers there must be; None accepts any count. Raises InputError for another count, or if
+    `patch_size` is anything but whole numbers.
     """
     try:
         numbers = patch_size if isinstance(patch_size, Sequence | np.ndarray) else (patch_size, patch_size)
@@ -281,17 +287,18 @@ def sides(patch_size: int | Sequence[int], axes: int | None = None) -> tuple[int
     except TypeError:
         raise InputError(f"patch_size is {patch_size!r}; wanted a whole number for each axis.") from None
     if axes not in (None, len(patch)):
-        raise InputError(f"patch_size is {patch}; wanted {axes} numbers.")
+        raise InputError(f"patch_size is {patch}; wanted {axes} numbers, one for each axis but that of channels.")
     return patch
 
 
 def crop(array: np.ndarray, patch_size: Sequence[int]) -> np.ndarray:
-    """Return a view of the central part of an array that divides into whole patches.
+    """Cut off the edges of an array so that it divides into whole patches; return a view of what remains.
 
-    What is left over is cut off evenly on both sides of an axis; of an odd number, the cell more at the end.
+    The surplus cells along an axis are cut off evenly at both ends; if their number is odd, the end loses one more than
+    the beginning.
 
     Args:
-        array: [*sizes, C].
+        array: [*sizes, C], with C channels.
         patch_size: cells of a patch along each axis but that of channels.
     """
     cuts = []

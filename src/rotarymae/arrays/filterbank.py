@@ -19,13 +19,13 @@ FLOOR = float(np.finfo(np.float32).eps)  # of energies, so that silence has a lo
 def filterbank(waveform: np.ndarray, sample_rate: int) -> np.ndarray:
     """Return the log-mel spectrogram of a sound, float32 [frames, 128]: natural logarithms of the energy in mel bins.
 
-    Frames of 25 ms begin every 10 ms; of each the mean is taken off, it is pre-emphasised (x[t] - 0.97 x[t - 1]), and
-    multiplied by a Hamming window. Bins are triangles, evenly spaced on the mel scale from 20 Hz to half the sample
-    rate. What is left at the end of the sound is not used. Nothing is dithered, so the same sound gives the same
-    numbers; silence gives log(1.2e-7).
+    Frames of 25 ms begin every 10 ms; samples behind the last whole frame are not used. Each frame loses its mean, is
+    pre-emphasised (x[t] - 0.97 x[t - 1]), and is multiplied by a Hamming window. The 128 bins are triangles, evenly
+    spaced on the mel scale from 20 Hz to half the sample rate. No noise is added, so the same sound gives the same
+    numbers. Energies below 1.2e-7, as of silence, count as 1.2e-7.
 
-    Kaldi's Fourier transform has the next power of two samples; ours has more where some bin would hold no frequency,
-    as at 16 kHz, which Kaldi refuses.
+    The Fourier transform has the next power of two samples, as Kaldi's; or more, if some bin would hold no frequency,
+    as at 16 kHz, where Kaldi raises an error.
 
     Args:
         waveform: [n] floats from -1 to 1, or whole numbers of 8, 16 or 32 bits in the range of their type.
@@ -72,10 +72,10 @@ def filterbank(waveform: np.ndarray, sample_rate: int) -> np.ndarray:
 
 
 def _mel_weights(width: int, sample_rate: int) -> np.ndarray:
-    """Return the weight of each frequency in each mel bin, float64 [frequencies, 128]: triangles on the mel scale.
+    """Return the weight of each of F frequencies in each mel bin, float64 [F, 128]: triangles on the mel scale.
 
-    The frequencies are k · sample_rate / (2 · frequencies), for k from 0 on. Their number is a power of two: that of a
-    Fourier transform of at least `width` samples, halved, and doubled until every bin holds a frequency.
+    The frequencies are k · sample_rate / 2F for k = 0 to F - 1. F is half the power of two that `width` is rounded up
+    to, and is doubled until every bin has a frequency of positive weight.
 
     Args:
         width: samples of a frame.

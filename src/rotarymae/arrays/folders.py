@@ -27,8 +27,8 @@ class FolderData:
 
     Attributes:
         dataset: S arrays; their ids are the files' paths below the folder, with "/".
-        labels: [S] the name of the topmost folder inside which a file lies, None of a file that lies in none; None
-            instead of an array where no file lies in one.
+        labels: [S] the first folder in each id, "cat" for "cat/1.png", or None for a file directly in the folder. If
+            all files lie directly in it, None instead of an array.
     """
 
     dataset: ArrayDataset
@@ -49,16 +49,16 @@ def read_pictures(
         patch_size: (rows, columns) of a patch; a single number is both.
         longest_side: pictures whose longer side has more pixels are scaled down to this, and keep their proportions;
             None keeps sizes.
-        channels: 1 for grey or 3 for colours; None takes grey where all pictures are, else colours. Transparency is
-            left out.
+        channels: 1 for grey or 3 for colours; None takes 1 if all pictures are grey, else 3. Transparency is left out.
         on_file: called with (files read so far, number of files) after each file; None for no call.
 
     Returns:
-        The pictures as arrays [rows, columns, channels], and their labels.
+        The pictures as arrays [rows, columns, channels], and their labels. Pixels are 0 to 255, also those of 16 bits,
+        which become float32; pixels of 32 bits or with fractions keep their numbers.
 
     Raises:
-        InputError: no folder, no picture in it, none that can be read; pictures of different depths in bits; a patch
-            size, `longest_side` or `channels` out of range.
+        InputError: no folder, no picture in it, none that can be read; pictures of different depths, of which 8 and 16
+            bits count as one; a patch size, `longest_side` or `channels` out of range.
         MissingExtra: without the extra `images`.
 
     Warns:
@@ -76,10 +76,11 @@ def read_pictures(
     stacks, depths = [], {}
 
     def read(path: Path) -> np.ndarray:
-        """Read one picture as an array [rows, columns, 1 or 3], scaled down if larger than `longest_side`.
+        """Read one picture as an array [rows, columns, 1 or 3], rotated, and scaled down if larger than `longest_side`.
 
-        Adds its name to `stacks` if it has several frames, and to `depths` by its depth. Raises InputError for a
-        picture smaller than a patch, or with NaN or infinity.
+        Adds its file's name to `stacks` if it has several frames, and to `depths` under the name of its depth, such as
+        "32 bits", if it is the first of this depth. Raises InputError for a picture smaller than a patch, or with NaN
+        or infinity.
         """
         with image.open(path, formats=PICTURE_FORMATS) as opened:
             opened.filename = ""  # Pillow maps a TIFF that has one into memory, and mixes up the rows of a turned one
@@ -128,15 +129,15 @@ def read_sounds(
     Args:
         folder: with one folder per class, or with sounds alone; or a single file.
         patch_size: (frames, bins) of a patch; a single number is both.
-        sample_rate: to which sounds of another rate are resampled, in Hz; None takes that of the first that can be
-            read.
+        sample_rate: to which sounds of another rate are resampled, in Hz; None takes the rate of the first sound that
+            can be read.
         on_file: called with (files read so far, number of files) after each file; None for no call.
 
     Returns:
         The spectrograms as arrays [frames, 128, 1], and their labels.
 
     Raises:
-        InputError: no folder, no sound in it, none that can be read; a patch size that is no whole number or two.
+        InputError: no folder, no sound in it, none that can be read; a patch size that is not one or two whole numbers.
         MissingExtra: without the extra `audio`.
 
     Warns:
@@ -148,9 +149,10 @@ def read_sounds(
     rate, converted = sample_rate, []
 
     def read(path: Path) -> np.ndarray:
-        """Read one sound as a spectrogram [frames, 128, 1]; the first one sets `rate`, if that is None.
+        """Read one sound as a spectrogram [frames, 128, 1], resampled to `rate` if it has another rate.
 
-        Adds its name to `converted` if it is resampled. Raises InputError for a sound that is shorter than a patch.
+        If `rate` is None, it is set to this sound's. Adds the file's name to `converted` if it is resampled. Raises
+        InputError for a sound that is shorter than a patch.
         """
         nonlocal rate
         samples, file_rate = soundfile.read(path, dtype="float32", always_2d=True)
@@ -193,8 +195,9 @@ def _read_all(
         on_file: called with (files read so far, number of files) after each file; None for no call.
 
     Returns:
-        The S arrays; their labels [S], the name of each one's top folder (None for none), or None without any folder;
-        and {"ids": paths below the folder [S], "reading": FilesReport}.
+        The S arrays, in the order of their paths; their labels [S]; and {"ids": paths below the folder [S], "reading":
+        FilesReport}. A label is the first folder in the path, "cat" for "cat/1.png", or None for a file directly in the
+        folder. If all files lie directly in it, there is None instead of labels.
 
     Raises:
         InputError: no such file, or none that can be read.
@@ -227,7 +230,7 @@ def _read_all(
         if not kept:
             raise InputError(
                 f"{folder}: none of its {len(paths):,} {noun} can be read: {listed(reasons)}. The first, {first}: "
-                f"{reason}."
+                f"{reason}. Convert them, or choose a smaller patch if they are too small."
             )
         warnings.warn(f"{text}: {listed(reasons)}. The first, {first}: {reason}.", InputWarning, stacklevel=3)
     labels = [_text(path.parts[0]) if len(path.parts) > 1 else None for path in kept]
@@ -237,10 +240,10 @@ def _read_all(
 
 
 def _list(folder: Path, kinds: tuple[str, ...], noun: str) -> tuple[list[Path], int]:
-    """List the files below a folder: sorted relative paths of those with certain suffixes, and the number of others.
+    """List the files below a folder that have certain suffixes, as sorted relative paths, and count the other files.
 
-    Of a single file with such a suffix, its name is the only path. Hidden files and folders are skipped, and do not
-    count; links are followed, each folder once.
+    For a single file with such a suffix, its name is the only path. Hidden files and folders are skipped, and not
+    counted. Links are followed, but each folder is read once.
 
     Args:
         folder: or a single file.

@@ -32,19 +32,23 @@ def as_dataset(
     """Convert series in any form that the estimators accept to a `SeriesDataset`.
 
     Args:
-        series: a `SeriesDataset`; a data frame with a row per observation; arrays [channels, n_i], or one array [S,
-            channels, n]; a list with (times [n_i], values [n_i]) or (times, values, channels) for each series; or a
-            list of `Series` of one data set.
-        like: the preprocessor of a trained model: channels are numbered as in it, values in arrays get its names, and
-            limits are dropped if it reads none. None without a model; then a `SeriesDataset` is returned as it is.
-        columns: the columns of a data frame; None for the usual names.
-        of_training: the fields of `TableSchema` of the table on which `like` was fitted, as a dictionary. If the
-            command read that table, a data frame is read by them, with the id, time and channel of `columns`. None for
-            a model that was not fitted on a table.
+        series: a `SeriesDataset`; a data frame with a row per observation; a list of arrays [channels, n_i], one per
+            series, or one array [S, channels, n]; a list with (times [n_i], values [n_i]) or (times, values, channels)
+            for each series; or a list of `Series`, the items of one data set.
+        like: the preprocessor of a trained model. Channels are then numbered as in it, values in arrays get its names,
+            and censored values (limits such as <5) are left out if it reads none. None without a model; then a
+            `SeriesDataset` is returned as it is.
+        columns: which column of a data frame is what; None for columns called id, time and value.
+        of_training: the fields of `TableSchema` of the table on which `like` was fitted, as a dictionary; None for a
+            model that was not fitted on a table. If the command read that table, a data frame is read by these fields,
+            with the id, time and channel of `columns`; else it is read by `columns` alone.
 
     Raises:
         InputError: another form; a channel that `like` does not know; columns that are absent or not numeric; arrays
             whose lengths differ; a series without observations.
+
+    Warns:
+        InputWarning: rows of a data frame, or limits, that are left out.
     """
     each = list(series) if isinstance(series, list | tuple) else []
     if isinstance(series, np.ndarray) and series.ndim == 3 and series.size:
@@ -72,7 +76,7 @@ def as_dataset(
 def is_frame(series: Any) -> bool:
     """Return whether an object is a data frame with named columns, of pandas, polars, Arrow or another library.
 
-    A lazy frame is one, too. A pandas frame whose columns have numbers for names is none; it is read as an array.
+    True for a lazy frame, too; False for a frame with a column whose name is no text, such as a number.
     """
     seen = nw.from_native(series, pass_through=True)
     if isinstance(seen, nw.LazyFrame):
@@ -87,21 +91,21 @@ def labels_of(
 
     Args:
         dataset: the S series as read.
-        series: the series as the caller gave them.
-        labels: for a data frame, the name of its column, or a dictionary or pandas Series by id. For a data set, a
-            dictionary, or a pandas Series whose index holds its ids. Each column of a pandas DataFrame is treated like
-            such a Series. Anything else, and a Series with the default index of pandas (0, 1, ...), must be in the
-            order of the series; it is returned without a check.
+        series: the series as the caller gave them, such as a data frame.
+        labels: a dictionary {id: label}; the name of a column, if `series` is a data frame; a pandas Series whose index
+            holds the ids (see `_by_id`); or a pandas DataFrame, each column of which is treated like a Series. Anything
+            else, such as an array or a Series with another index, must be in the order of the series, and is not
+            checked.
         id: the column of ids of a data frame.
-        unlabelled: with "none" a series without a label gets None; with "error" it is refused. Masked values of a
-            masked array become None in both cases.
+        unlabelled: if "none", a series without a label gets None; if "error", it is refused.
 
     Returns:
-        Array [S], or [S, columns] for a DataFrame; for labels in the order of the series, these as they are.
+        Array [S] of the labels, or [S, columns] for a DataFrame. Labels in the order of the series are returned as they
+        are, except that a masked array becomes an array of objects, with None for masked values.
 
     Raises:
-        InputError: a label that is also a static column; labels by id of which series have none or two, or that match
-            no series.
+        InputError: a label that is also a static column; series that have no label or two by their ids; labels by id
+            that match no series.
     """
     if isinstance(labels, str) and is_frame(series):
         if labels in dataset.static:
@@ -123,8 +127,8 @@ def labels_of(
 def _by_id(index: Any, series: Any) -> bool:
     """Return whether labels in a pandas Series with this index are given by ids of the series, not in their order.
 
-    They are if `series` is a data frame, or a data set with exactly these ids; but never by an unnamed RangeIndex,
-    which pandas gives to values without an index.
+    True if `series` is a data frame, or a data set with exactly the ids in the index. False for series in any other
+    form, and for an unnamed RangeIndex, which pandas gives to values without an index.
     """
     if type(index).__name__ == "RangeIndex" and index.name is None:
         return False
@@ -134,17 +138,20 @@ def _by_id(index: Any, series: Any) -> bool:
 def _from_frame(
     frame: Any, like: ObservationPreprocessor | None, columns: TableSchema, of_training: Mapping[str, Any]
 ) -> SeriesDataset:
-    """Read a data frame; a series without observations is refused.
+    """Read a data frame as a data set; a series without observations is refused.
 
     Args:
         frame: the data frame.
-        like: the preprocessor of a model; None without one.
+        like: the preprocessor of a model, whose channels are taken; None without one.
         columns: the layout of the frame.
         of_training: the fields of the layout of the table on which `like` was fitted. If the command read that table,
-            they count instead of `columns`, but for id, time and channel.
+            these count, with the id, time and channel of `columns`; else only `columns` counts.
 
     Raises:
-        InputError: a frame that is not as its layout says; a series that would be left out.
+        InputError: a frame that is not as its layout says; a series without observations.
+
+    Warns:
+        InputWarning: once for each kind of row that is left out, and of what looks wrong.
     """
     if like is not None and is_of_the_command(of_training):
         given = {name: getattr(columns, name) for name in ("id", "time", "channel")}
@@ -160,17 +167,19 @@ def _from_frame(
 
 
 def is_of_the_command(of_training: Mapping[str, Any]) -> bool:
-    """Return whether the command read a model's training table, given the fields that were saved of its schema.
+    """Return whether the command rotarymae, and not an estimator, read a model's training table.
 
-    The command saves all fields, and the estimators only some.
+    Args:
+        of_training: the saved fields of this table's `TableSchema`, {field: value}. The command saves all of them, with
+            "tokens", and the estimators do not; {} is without a table.
     """
     return "tokens" in of_training
 
 
 def _joined(series: Sequence[Series]) -> SeriesDataset:
-    """Make a data set of `Series` that were selected from one data set; their ids become 0, 1, 2, ...
+    """Make a data set of `Series` that were selected from one data set, in their order; their ids become 0, 1, 2, ...
 
-    Ids of that data set would not do, as one series may be selected twice.
+    Their old ids are not kept, as one series may be selected twice. Names and units are those of the first.
     """
     first = series[0]
     columns = {
@@ -185,10 +194,10 @@ def _joined(series: Sequence[Series]) -> SeriesDataset:
 
 
 def _from_tuples(series: Sequence[Any], like: ObservationPreprocessor | None) -> SeriesDataset:
-    """Read a list with (times, values) or (times, values, channels) for every series; channels may be None.
+    """Read a list with (times, values) or (times, values, channels) for every series as a data set.
 
     Args:
-        series: the list.
+        series: the list. Values are [n_i] or [n_i, columns]. None for channels is the same as none given.
         like: the preprocessor of a model, whose names of channels and values are taken; None without one.
 
     Raises:
@@ -208,15 +217,16 @@ def _from_tuples(series: Sequence[Any], like: ObservationPreprocessor | None) ->
 
 
 def _from_channels(arrays: Sequence[np.ndarray], like: ObservationPreprocessor | None) -> SeriesDataset:
-    """Read arrays [channels, n_i], one of each series, at the times 0, 1, 2, ...; NaN means that nothing was observed.
+    """Read arrays [channels, n_i], one per series, whose columns are the times 0, 1, 2, ...; NaN is no observation.
 
-    Each value is an observation of its channel. But all values of a time are one observation if `like` has no channels
-    or, without `like`, if at every time either all channels are NaN or none is. Without `like` the channels are called
-    channel_0, channel_1, ...
+    Each value is an observation of its channel, unless all channels are observed together; then the values of one time
+    are one observation. With `like`, they are observed together if it has no channels; without it, if no time has NaN
+    in only some of the channels.
 
     Args:
         arrays: the arrays.
-        like: the preprocessor of a model, whose names of channels and values are taken; None without one.
+        like: the preprocessor of a model, which names the channels in their order; without it (None) they are called
+            channel_0, channel_1, ...
 
     Raises:
         InputError: arrays without numbers; different numbers of channels, or another than `like` was fitted on.
@@ -253,9 +263,9 @@ def _from_channels(arrays: Sequence[np.ndarray], like: ObservationPreprocessor |
 
 
 def _named(dataset: SeriesDataset, like: ObservationPreprocessor | None) -> SeriesDataset:
-    """Return a data set that was made of arrays, which have no names, with the names of values that a model knows.
+    """Return a data set with its columns of values called as in a model; it was made of arrays, which have no names.
 
-    It is returned as it is without a model (`like` is None), or if the numbers of values differ.
+    It is returned as it is without a model (`like` is None), or if the model has another number of these columns.
     """
     if like is None or len(dataset.value_names) != len(like.value_columns):
         return dataset
@@ -263,9 +273,10 @@ def _named(dataset: SeriesDataset, like: ObservationPreprocessor | None) -> Seri
 
 
 def _with_channels(dataset: SeriesDataset, like: ObservationPreprocessor) -> SeriesDataset:
-    """Return the data set with its channels numbered as in the model that `like` is from, which may have more of them.
+    """Return the data set with its channels numbered as in the model that `like` is from.
 
-    If the data set or the model has no channels, it is returned as it is.
+    The model may have channels that the data set lacks. If one of the two has no channels, the data set is returned as
+    it is.
 
     Raises:
         InputError: an observation of a channel that the model does not know.

@@ -58,10 +58,10 @@ MAX_BYTES = 1 << 29  # of a file that is read whole
 
 @contextmanager
 def named(name: str, format: str) -> Iterator[None]:
-    """Turn an error of a reading library, raised in this block, into an InputError ("unreadable") that names the file.
+    """Turn an error of a reading library, raised inside the with statement, into an InputError ("unreadable").
 
-    An InputError passes unchanged, and so does an error of a type that is not in `UNREADABLE`. The message says that
-    `name`, a file or table, cannot be read as `format`, such as "csv".
+    Its message says that `name`, a file or table, cannot be read as `format`, such as "csv". An InputError passes
+    unchanged, and so does an error of a type that is not in `UNREADABLE`.
     """
     try:
         yield
@@ -97,9 +97,9 @@ class Text:
         skip: number of lines before the first row of cells: header, units, and what stands above.
         comma: whether numbers have decimal commas.
         units: the unit of each column, from a row of units below the header, "" for none; () without such a row.
-        comments: whether lines that begin with "#" are no rows.
+        comments: whether lines below the header that begin with "#" are no rows.
         note: a text on what was guessed; "" for a plain file.
-        head: the lines up to the header, this included; two forms may be equal though these differ.
+        head: the lines up to the header and with it; == does not compare them.
     """
 
     names: tuple[str, ...] = ()
@@ -128,7 +128,8 @@ def as_utf8(path: Path, text: Text) -> Path:
     """Return the path of a file of the form `text` that DuckDB can read: the file itself, or a copy.
 
     A copy is made of a file that is not UTF-8, is compressed as .bz2, or has columns aligned by blanks, which become
-    tabs. It is UTF-8, unpacked, and begins after the first `text.skip` lines; the file itself still has these.
+    tabs. The copy is UTF-8, unpacked, and without the first `text.skip` lines. The file itself, if returned, still has
+    these lines.
     """
     if text.encoding == "utf-8" and not text.blanks and path.suffix.lower() != ".bz2":
         return path
@@ -173,10 +174,10 @@ def _is_utf8(path: Path) -> bool:
 
 
 def sniff_all(paths: Sequence[Path], format: str, header_row: int | None = None) -> list[Text]:
-    """Guess the form of each of several text files by `sniff`, in their order.
+    """Guess the form of each of several text files, as `sniff` does; return the forms in the order of the files.
 
-    To open thousands of files fast, one that is UTF-8 and begins with the same lines as the first, up to the header,
-    gets the first one's form without a closer look, unless that has a row of units.
+    To open thousands of files fast, a file gets the form of the first one without a closer look, if it is UTF-8 and
+    begins with the same lines up to the header. This is not done if the first has a row of units.
 
     Args:
         paths: the files, at least one.
@@ -184,7 +185,8 @@ def sniff_all(paths: Sequence[Path], format: str, header_row: int | None = None)
         header_row: the line of each, counted from 1, that names the columns; None guesses it.
 
     Raises:
-        InputError: as `sniff`.
+        InputError: a file ends before the header ("empty-file"); most lines have more cells than the header
+            ("unequal-lines"); another header follows ("several-tables").
     """
     texts = [sniff(paths[0], format, header_row)]
     for path in paths[1:]:
@@ -197,17 +199,18 @@ def sniff_all(paths: Sequence[Path], format: str, header_row: int | None = None)
 
 
 def _line(file: io.BufferedReader) -> str:
-    """Read the next line of a file that is open for bytes, as text without a byte order mark and the line break.
+    """Read the next line of a file that is open for bytes; return it without a byte order mark and the line break.
 
-    At most 64 KiB are read; "" at the end of the file.
+    At most 64 KiB are read, as UTF-8. The result is "" at the end of the file, and for an empty line.
     """
     return file.readline(HEAD_BYTES).decode("utf-8", errors="replace").removeprefix("\ufeff").rstrip("\r\n")
 
 
 def _beginning(path: Path, count: int) -> tuple[list[str], str]:
-    """Return the first lines of a text file, unpacked, and its encoding: "utf-8", "utf-16" or "latin-1".
+    """Return the first lines of a text file, unpacked and without line breaks, and its encoding.
 
-    There are at least `count` lines, if the file has as many within 16 MiB; they have no line breaks.
+    There are at least `count` lines, if the file has as many within 16 MiB. The encoding is "utf-16" if the file begins
+    with the mark of it, "utf-8" if the whole file is, else "latin-1".
     """
     with _open_unpacked(path) as file:
         head = file.read(HEAD_BYTES)
@@ -219,7 +222,7 @@ def _beginning(path: Path, count: int) -> tuple[list[str], str]:
 
 
 def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
-    """Guess and return the form of a text file from its beginning: encoding, separator, header, rows of units below.
+    """Guess the form of a text file from its beginning: encoding, separator, header, and rows of units below it.
 
     Args:
         path: the file.
@@ -227,7 +230,7 @@ def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
         header_row: the line, counted from 1, that names the columns; None guesses it.
 
     Raises:
-        InputError: the file ends before the header ("empty-file"); most lines have more cells than it
+        InputError: the file ends before the header ("empty-file"); most lines have more cells than the header
             ("unequal-lines"); another header follows ("several-tables").
     """
     every, encoding = _beginning(path, (header_row or 0) + 4)
@@ -317,9 +320,10 @@ def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
 
 
 def _listed_names(lines: Sequence[str], count: int) -> tuple[str, ...]:
-    """Return the names of columns that lines of comments list by number, as "# name 0 = scan: Scan Count"; or ().
+    """Return the names of `count` columns that comments list by number, as "# name 0 = scan: Scan Count" does; or ().
 
-    There must be `count` different ones, numbered from 0 or 1 on without a gap. The lines are those above the rows.
+    They are returned only if there are `count` different names, numbered from 0 or 1 on without a gap. `lines` are
+    those above the rows; the others among them are passed over.
     """
     listed = [match for match in map(LISTED_NAME.match, lines) if match]
     names, numbers = tuple(match[2] for match in listed), [int(match[1]) for match in listed]
@@ -333,20 +337,21 @@ def numbered_names(count: int) -> tuple[str, ...]:
 
 
 def _is_plain(line: str) -> bool:
-    """Return whether a line is neither empty nor a comment, which begins with #, * (CNV files) or \\ (IPAC files)."""
+    """Return whether a line is neither empty nor a comment. Comments begin with #, * (CNV files) or \\ (IPAC files)."""
     return line[:1] not in ("", "#", "\\", "*")
 
 
 def _rows_of(lines: Sequence[str], separator: str) -> list[list[str]]:
-    """Split each line of a file into cells; the marks of a comment, "#" and blanks, at its beginning are left out.
+    """Split each line of a file into cells; return a list of texts for each line.
 
-    An empty line has no cells, nor has a comment that lists the name of a column (`LISTED_NAME`). Blanks after a
-    separator are left out, and a quoted cell with line breaks counts in its first line.
+    An empty line has no cells, nor has a comment that lists the name of a column (`LISTED_NAME`). Other comments are
+    split without "#" and blanks at the beginning. Each line is split alone, so a quoted cell that goes on in the next
+    line ends with the line.
 
     Args:
         lines: the lines of a file.
-        separator: the character between cells; " " for runs of blanks. Then lines with bars at both ends, as in headers
-            of IPAC files, are split at bars.
+        separator: the character between cells, which blanks may follow; or " " for runs of blanks. With " ", lines with
+            bars at both ends, as in headers of IPAC files, are split at bars.
     """
     lines = ["" if LISTED_NAME.match(line) else line.lstrip("# ") if line[:1] == "#" else line for line in lines]
     if separator == " ":
@@ -362,7 +367,7 @@ def _header(rows: list[list[str]], lines: Sequence[str], given: int | None) -> t
     """Find the header among the first lines: mostly the first row of the most frequent number of cells.
 
     Instead it may be a comment right above that row, such as "#id,time,value"; a row of names above numbers, of another
-    length; or a second header, where one on the whole table stands above.
+    length; or a second header, if the first one describes the whole table.
 
     Args:
         rows: the cells of each line, by `_rows_of`.
@@ -370,9 +375,9 @@ def _header(rows: list[list[str]], lines: Sequence[str], given: int | None) -> t
         given: the line of the header, counted from 1, if the user named it; None looks for it.
 
     Returns:
-        The index of the header in `rows`, from 0; its number of cells; and the share of later rows with this number of
-        cells, or with one more, whichever is larger: 0 to 1. Without a later row it is 1 for several cells and 0 for
-        one.
+        The index of the header in `rows`, from 0; its number of cells; and the share, 0 to 1, of the later rows that
+        fit it. Rows with as many cells fit; or, if these are more, rows with one cell more. Without a later row the
+        share is 1 for a header of several cells, and 0 for one cell.
     """
     filled = [i for i, row in enumerate(rows) if any(cell.strip() for cell in row)]
     if given is not None:
@@ -408,13 +413,17 @@ def values_in(stem: str) -> str:
 
 
 def numbers_in(names: Iterable[str], stem: str) -> dict[str, Any]:
-    """Return the numbers of numbered columns: {"FLUX.1": 1, "FLUX.2.5": 2.5} for the stem "FLUX.", as int or float.
+    """Return the numbers in the names of numbered columns: {"FLUX.1": 1, "FLUX.2.5": 2.5} for the stem "FLUX.".
 
     Args:
-        names: names of columns. Those with an ending behind the number other than the most frequent one, which may be
-            "", are left out.
-        stem: what stands before the numbers. If it is "", names begin with numbers, such as 1990, 400.5 or 01h; or, if
-            some names are dates, all of one notation, only these count, as datetimes.
+        names: names of columns; those without the stem, or a number behind it, are left out. Behind the number there
+            may be an ending, such as the h of 01h: the most frequent ending counts, which may be "", and names with
+            another one are left out.
+        stem: what stands before the numbers; "" for names that begin with numbers, such as 1990, 400.5 or 01h.
+
+    Returns:
+        {name: number} in the order of the names, as int, or float if the number has a point. If the stem is "" and some
+        names are dates, all of one notation, it is {name: datetime} of only these.
     """
     names = list(names)
     tails = {name: NUMBERED.fullmatch(name[len(stem) :]) for name in names if name.startswith(stem)}
@@ -429,11 +438,11 @@ def numbers_in(names: Iterable[str], stem: str) -> dict[str, Any]:
 
 
 def _second_header(rows: list[list[str]], filled: Sequence[int], first: int) -> int:
-    """Return the index of the row that names the columns, `first` or one below it.
+    """Return the index of the row that names the columns: `first`, or one below it. Blank rows do not count.
 
-    The header `first` and a row of values may describe the whole table: then it is the third row, of different words,
-    below a row with numbers and above another. Or `first` numbers the columns, 1, 2, 3, ...: then it is the second row,
-    if that has names. Rows that are blank do not count.
+    The row below is taken if `first` only numbers the columns, 1, 2, 3, ..., and the row below has equally many cells
+    with names. The third row is taken if it has different words as names, while the second and the fourth row have
+    numbers: then `first` and the second row describe the whole table.
 
     Args:
         rows: the cells of each line.
@@ -450,7 +459,7 @@ def _second_header(rows: list[list[str]], filled: Sequence[int], first: int) -> 
 
 
 def _are_names(row: Sequence[str]) -> bool:
-    """Return whether more than half of a row's cells are filled, with different words and no numbers.
+    """Return whether a row's cells may be names: different words, at least two, in more than half of the cells.
 
     A cell that begins like a number, or a word that means "missing", such as NA, makes it False.
     """
@@ -460,9 +469,10 @@ def _are_names(row: Sequence[str]) -> bool:
 
 
 def _holds_values(row: Sequence[str]) -> bool:
-    """Return whether a row has numbers, unless these may be names of columns: seven ascending years or dates, or more.
+    """Return whether a row has numbers that are values, and not names of columns.
 
-    Dates need not ascend.
+    Numbers are taken for names if there are at least seven years in ascending order, or at least seven dates in any
+    order.
     """
     times = [*numbers_in(dict.fromkeys(row), "").values()]
     years = all(isinstance(one, int) and 1000 < one < 2500 for one in times) and times == sorted(times)
@@ -483,8 +493,10 @@ def _has_number(row: Sequence[str]) -> bool:
 def _are_values(names: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
     """Return whether `names`, the cells of a presumed header, are values like those in the rows `below` it.
 
-    So are numbers above numbers, and a date above dates. But a single word above numbers makes all of them names; so do
-    numbers that ascend in equal steps, or that ascend, are whole and differ from those below.
+    From left to right, a column that holds mostly dates decides: True if its name is a date. So does a column of
+    numbers whose name is a word: False. If none decides, it is True if any name is a number above numbers. But it is
+    False if the numbers among the names ascend in equal steps, four or more of them, or two from 0 or 1; and if they
+    ascend and are whole, but one is far from the numbers below it.
     """
     numbers, above = [], []  # of the header, and whether each above numbers is like these
     for name, *column in itertools.zip_longest(names, *below, fillvalue=""):
@@ -515,10 +527,10 @@ def _number(cell: str) -> float | None:
 
 
 def _have_names(rows: Sequence[Sequence[str]], columns: int) -> bool:
-    """Return whether each row begins with a name for which the header has no cell, as R writes tables.
+    """Return whether each row begins with a name of the row, for which the header has no cell, as R writes tables.
 
-    Each of `rows`, the cells of the rows below the header, then has one cell more than the header's `columns`, and the
-    first cells are 1, 2, 3, ..., or different words.
+    Then each of `rows`, the cells of the rows below the header, has one cell more than the header, which has `columns`.
+    Their first cells must be 1, 2, 3, ..., or different words without numbers.
     """
     names = [row[0].strip() for row in rows]
     words = len({*names}) == len(names) and not any(_has_number([name]) for name in names)
@@ -526,10 +538,13 @@ def _have_names(rows: Sequence[Sequence[str]], columns: int) -> bool:
 
 
 def _rows_of_units(rows: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-    """Return those of the first rows below a header that hold units: ("", "d", "mJy"), "" standing for no unit.
+    """Return the rows right below a header that hold units, such as ("", "d", "mJy"), with "" for no unit.
 
-    Rows of types, such as 15s and 20d in files of the format RDB, or of lines drawn with "-" come back as rows of empty
-    units. The last two rows are never taken. All rows have equally many cells.
+    The first row of something else ends them. Rows of types, such as 15s and 20d in files of the format RDB, and rows
+    of lines drawn with "-" count too, and come back as rows of "".
+
+    Args:
+        rows: the cells of each row below the header, equally many; the last two rows are never taken.
     """
     empty = {"", "-", "none", "string", "str", "text", "[]", "()", *map(str.lower, cells.MISSING)}
     units = []
@@ -545,9 +560,9 @@ def _rows_of_units(rows: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
 def _are_units(words: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
     """Return whether the words in a row, "" for an empty cell, are units, given the cells of the rows `below` it.
 
-    No word may look like a number, be longer than 24 characters, or come again below if it stands above numbers. At
-    least one must stand above numbers; at least two must, if another without brackets stands above texts; and two more
-    for each word above texts that comes again below.
+    No word may look like a number, have 25 characters or more, or come again below itself in a column of numbers.
+    Enough words must stand above numbers: one, or two if a word without brackets stands above texts, and two more for
+    each word above texts that comes again below itself.
     """
     above_numbers = above_texts = 0
     for word, *column in zip(words, *below, strict=True):
@@ -571,15 +586,15 @@ def _check_size(path: Path, size: int) -> None:
 
 
 def rows_of_json(path: Path) -> pa.Table | None:
-    """Read a JSON file of rows that are lists, with the names of the columns before them; None for another JSON file.
+    """Read a JSON file of rows that are lists as an Arrow table; return None for a JSON file of another form.
 
-    The names are the first row, or a list next to that of rows, however their fields are called, as in {"columns":
-    ["time", "x"], "data": [[0, 1.5]]}; rows without names have columns called "column 1", ... Columns of mixed types
-    become texts.
+    The names of the columns are the first row, or a list next to that of rows, as in {"columns": ["time", "x"], "data":
+    [[0, 1.5]]}; the keys may have any names. Without names, the columns are called "column 1", "column 2", ... Columns
+    of mixed types become texts.
 
     Raises:
         InputError: a file that is too large to be read whole ("too-large").
-        ValueError: no JSON; rows of other lengths than the first.
+        ValueError: no JSON; rows of other lengths than the names.
     """
     _check_size(path, path.stat().st_size)
     with _open_unpacked(path) as file:
@@ -593,10 +608,11 @@ def rows_of_json(path: Path) -> pa.Table | None:
 
 
 def _names_and_rows(content: Any) -> tuple[list[str], list[list[Any]]]:
-    """Return the names of columns and the rows, as lists, in what `json.load` returned; ([], []) without such.
+    """Return the names of columns and the rows, as lists, in what `json.load` returned; ([], []) for another form.
 
-    The content is a list of rows, the first of which may be names; or an object, perhaps inside others, with a list of
-    names and a list of rows. Further lists as long as that of the rows become columns in front.
+    The content is a list of rows, the first of which may be names, without which they are "column 1", ...; or an object
+    with a list of names and a list of rows, perhaps inside other objects. Further lists in that object, as long as the
+    list of rows, become columns in front.
     """
     if _are_rows(content):
         names = [str(name) for name in content[0]]
@@ -617,13 +633,13 @@ def _names_and_rows(content: Any) -> tuple[list[str], list[list[Any]]]:
 
 
 def _are_rows(content: Any) -> bool:
-    """Return whether a part of a JSON file is a list of lists, none of them empty, whose first holds single cells."""
+    """Return whether a part of a JSON file is a list of lists, none empty, and no lists or objects are in the first."""
     lists = isinstance(content, list) and bool(content) and all(isinstance(row, list) and row for row in content)
     return lists and not any(isinstance(cell, list | dict) for cell in content[0])
 
 
 def _of_one_type(column: Sequence[Any]) -> pa.Array:
-    """Return cells of a JSON file as an Arrow array; as texts if they are of several types, null for None."""
+    """Return cells of a JSON file as an Arrow array, null for None; if they are of several types, all become texts."""
     try:
         return pa.array(column)
     except pa.ArrowException:
@@ -634,8 +650,8 @@ def _of_one_type(column: Sequence[Any]) -> pa.Array:
 def sheet_as_text(path: Path, changed: int) -> Path:
     """Copy the first sheet of an Excel file to a CSV file in the temporary folder; return the copy's path.
 
-    Blank rows and cells far to the right are left out. A row that fills its first cell alone, such as a title above the
-    header, becomes a line of one cell.
+    Blank rows are left out, and so are cells to the right of all rows that are at least half filled. A row that fills
+    its first cell alone, such as a title above the header, becomes a line of one cell.
 
     Args:
         path: the Excel file.
@@ -704,7 +720,7 @@ Read = tuple[pa.Table, dict[str, str], tuple[str, ...]]
 
 
 def _read_arrow(path: Path) -> Read:
-    """Read an Arrow file, memory-mapped: (table, {}, ()), as it says no units and leaves no notes.
+    """Read an Arrow file, memory-mapped: (table, {}, ()), without units and notes.
 
     Raises ArrowException for a damaged file.
     """
@@ -732,7 +748,7 @@ def _read_astropy(path: Path) -> Read:
 def of_astropy(table: Any) -> Read:
     """Convert an astropy table to (Arrow table, {column: unit}, notes).
 
-    Times become dates in UTC; durations, and numbers with a unit of time, become days, with a note on the latter.
+    Times become dates in UTC; durations become days. Numbers with a unit of time become days, too, and a note says so.
     Masked cells are null. A cell with an array becomes a flat list, in which masked numbers are NaN.
     """
     columns: dict[str, pa.Array] = {}

@@ -84,7 +84,7 @@ class Rule:
 
     Attributes:
         words: words of names such as "time", the likeliest first; a name may be one of them or contain it.
-        better: words next to which a word of `words` fits better.
+        better: words that make a name with a word of `words` fit better, if it has them too.
         never: words that exclude a name.
     """
 
@@ -95,9 +95,9 @@ class Rule:
     def rank(self, words: Sequence[str]) -> float:
         """Return how well a column's name, split into `words` by `pieces`, fits this rule: the smaller the better.
 
-        It is the index of its best word in `self.words`, less half their number if the name has a word of
-        `self.better`, and about 0.3 more for names of several words. It is infinity for a name without any of
-        `self.words`, or with one of `self.never`.
+        It is the index of the name's best word in `self.words`. Half the number of `self.words` is subtracted if the
+        name has a word of `self.better`, and about 0.3 is added for a name of several words. It is infinity for a name
+        without any of `self.words`, or with one of `self.never`.
         """
         places = [self.words.index(word) for word in words if word in self.words]
         if not places or set(words) & self.never:
@@ -145,10 +145,10 @@ class Proposal:
 
     Attributes:
         schema: the whole layout, with what the user named and what is proposed.
-        given: {field of the schema: value}, those that are proposed, as the user did not name them.
+        given: {field of the schema: proposed value}; fields that the user named are not among them.
         label: the column that looks like the label of each series; None without one.
-        split: a column, such as one of patients, whose cells repeat across series, which a random split would tear
-            apart; None without one.
+        split: a column, such as one of patients, whose cells repeat across series; a random split would put such series
+            on both sides. None without one.
         unsure: sentences on what is doubtful, for the user.
     """
 
@@ -177,7 +177,8 @@ def pieces(name: str) -> list[str]:
 def looks_like_id(name: str) -> bool:
     """Return whether the name of a column suggests ids of objects, as objectId, stay_id and patient do.
 
-    Names of ids of other things, such as image_id, night_id and item_id, do not.
+    It does if its last word is one for ids, or its only word is one for an object. False for ids of other things, such
+    as image_id, night_id and item_id.
     """
     words = pieces(name)
     if set(words) & NO_IDS:
@@ -189,7 +190,7 @@ def looks_like_id(name: str) -> bool:
 def looks_like_outcome(name: str) -> bool:
     """Return whether a column name suggests an outcome, which only the future tells, as died and status do.
 
-    Names that `looks_like_id` accepts, such as stay_id, do not.
+    False for names that `looks_like_id` accepts, such as stay_id.
     """
     return bool(set(pieces(name)) & OUTCOMES) and not looks_like_id(name)
 
@@ -201,9 +202,9 @@ class Column:
     Attributes:
         name: of the column.
         words: its name, split by `pieces`.
-        cells: Arrow array [n]; texts are without blanks around them, and of a span from one date to another only the
-            begin is kept.
-        dates: whether it holds dates, of a date type, as texts or as whole numbers such as 20240331.
+        cells: Arrow array [n]; texts are without blanks around them, and a span from one date to another is cut to its
+            start.
+        dates: whether it holds dates: of a date type, as texts, or as whole numbers such as 20240331.
         clock: whether it holds times of day or durations.
         text: whether its cells are texts that are not read as numbers; they may be dates or times of day.
         formats: strptime formats, each of which reads all its dates; () without dates, and for ISO dates and date
@@ -266,16 +267,16 @@ class Column:
 
     @property
     def repeats(self) -> bool:
-        """Whether at most four in five of its cells are different; True for fewer than 10 cells, which show nothing.
+        """Whether there are at most four different cells for every five cells, without missing ones.
 
-        Missing cells do not count.
+        True for fewer than 10 cells, which show nothing.
         """
         known = int((self.codes >= 0).sum())
         return 5 * self.distinct <= 4 * known or known < MIN_ASCENDING
 
     @property
     def runs(self) -> int:
-        """Number of runs of consecutive rows with the same cell; neighbours that are missing make a run, too."""
+        """Number of runs of consecutive rows with the same cell; consecutive missing cells make a run, too."""
         return 1 + int((np.diff(self.codes) != 0).sum())
 
     @property
@@ -319,26 +320,33 @@ class Column:
         return max((steps >= 0).sum(), (steps <= 0).sum()) > MOST * len(steps)
 
     def is_scale(self, groups: np.ndarray) -> bool:
-        """Return whether its numbers place the rows of each of the `groups`, [n] codes, as depths do those of one time.
+        """Return whether its numbers place the rows of each group along an axis, as depths place the rows of one time.
 
-        They do if they go one way there (`goes_one_way`), groups have at least three rows on average, and the different
-        numbers are not consecutive whole ones (`counts`), as those of channels are.
+        They do if they go one way within groups (`goes_one_way`) and groups have at least three rows on average. But
+        consecutive whole numbers (`counts`) do not, as they may number channels.
+
+        Args:
+            groups: [n], a code of each row's group.
         """
         return not self.counts and self.goes_one_way(groups) and len(groups) >= MIN_RUN * _count(groups)
 
     def varies(self, series: np.ndarray) -> bool:
-        """Return whether it has different cells within any of the `series`, [n] codes; missing cells do not count."""
+        """Return whether any series has different cells in it; missing cells do not count.
+
+        Args:
+            series: [n], a code of each row's series.
+        """
         there = self.codes >= 0
         return _count(series[there], self.codes[there]) > _count(series[there])
 
 
 def _count(*keys: np.ndarray) -> int:
-    """Return how many different combinations rows of codes, [n] each, have: _count([0, 0, 1], [5, 5, 5]) is 2."""
+    """Return how many different rows there are in arrays of codes side by side: _count([0, 0, 1], [5, 5, 5]) is 2."""
     return np.unique(np.stack(keys), axis=1).shape[1]
 
 
 def _said(names: Iterable[str], text: str, of_one: str | None = None) -> list[str]:
-    """Return a list with one sentence, the quoted names followed by `text`: ["'a', 'b' are empty."]; [] without names.
+    """Return [sentence] of the quoted names followed by `text`: ["'a', 'b' are empty."]; [] without names.
 
     `of_one`, if given, takes the place of `text` after a single name.
     """
@@ -347,7 +355,10 @@ def _said(names: Iterable[str], text: str, of_one: str | None = None) -> list[st
 
 
 def _joint(*keys: np.ndarray) -> np.ndarray:
-    """Number the combinations of codes in rows, [n] each: int [n], equal for equal ones; -1 if a code is negative."""
+    """Number the combinations of codes in rows: int [n], with equal numbers for rows that are equal in all keys.
+
+    The number is -1 if one of a row's codes is negative. Each key is an array [n] of codes.
+    """
     numbers = np.unique(np.stack(keys), axis=1, return_inverse=True)[1].ravel()
     return np.where(np.min(keys, axis=0) < 0, -1, numbers)
 
@@ -355,8 +366,9 @@ def _joint(*keys: np.ndarray) -> np.ndarray:
 def look(source: Source, na: Sequence[str] = (), names: Sequence[str] | None = None) -> dict[str, Column]:
     """Describe columns of a table by a sample of its rows: {name: column}, each with n cells.
 
-    The sample has at most 20,000 rows, spread over the table; 200 with columns of lists, whose entries are the cells
-    then, while other cells are repeated for each entry. Rows of a text file that repeat its header are left out.
+    The sample has at most 20,000 rows, spread over the table. If any column holds lists, it has at most 200 rows; the
+    entries of lists are the cells then, and other cells are repeated for each entry. Rows of a text file that repeat
+    its header are left out.
 
     Args:
         source: the table.
@@ -375,10 +387,12 @@ def look(source: Source, na: Sequence[str] = (), names: Sequence[str] | None = N
 
 
 def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> Column:
-    """Describe a column by some of its cells: tell whether they are dates, times of day, numbers or texts.
+    """Describe a column by some of its cells: find out whether they are dates, times of day, numbers or texts.
 
-    A column of texts holds dates, times of day or numbers if most filled cells are written so; numbers also if a few
-    words stand among many different ones. A code such as -999 in all cells counts as missing.
+    A column of texts holds ISO dates or times of day if more than half of its filled cells are written so. It holds
+    numbers if there are as many numbers as words, or more than two different numbers for each different word. It holds
+    other dates if all cells fit one format (`_formats`), and so may whole numbers. If all cells are one code such as
+    -999, they count as missing.
 
     Args:
         name: of the column.
@@ -417,14 +431,15 @@ def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> C
 def _formats(column: pa.Array, numbers: np.ndarray | None, named: bool) -> tuple[str, ...]:
     """Return the strptime formats by each of which all cells of a column can be read as dates; () if there is none.
 
-    Several fit where day and month could be swapped. Words without digits among texts do not count. Cells of a type
-    other than text and whole numbers have no format.
+    There are several if day and month could be swapped. Texts without digits are passed over. Only texts and whole
+    numbers have formats.
 
     Args:
         column: Arrow array [n].
         numbers: its cells as numbers, float64 [n]; None for texts. Numbers are dates only if all of them look like
             20240331: they begin with 19 or 20 and have 7, 8, 12 or 14 digits.
-        named: whether the column is called like a date; then all may also have six digits, such as 240331.
+        named: whether the column is called like a date. If so, numbers are also dates if all have six digits, such as
+            240331.
     """
     if not (cells.is_text(column.type) or (pa.types.is_integer(column.type) and numbers is not None)):
         return ()
@@ -445,9 +460,9 @@ def _is_clock(column: pa.Array, numbers: np.ndarray | None, hours: bool) -> bool
 
     Args:
         column: Arrow array [n] of its cells.
-        numbers: its cells as numbers, float64 [n]; None for texts. Texts are times of day if nearly all look like
-            18.00.00; numbers are if all look like 915 and 2350, for 09:15 and 23:50, with at least three different
-            minutes or 2300.
+        numbers: its cells as numbers, float64 [n]; None for texts. Texts are times of day if more than 95 % look like
+            18.00.00. Numbers are if all look like 915 and 2350, for 09:15 and 23:50, and if they have at least three
+            different minutes or end with 2300.
         hours: whether the name says hours; then numbers are times of day if all are whole, from 0 to 24.
     """
     if numbers is None or np.isnan(numbers).all():
@@ -464,10 +479,10 @@ def _is_clock(column: pa.Array, numbers: np.ndarray | None, hours: bool) -> bool
 def _series_per_row(source: Source) -> str | None:
     """Return the common beginning of numbered columns, "FLUX." for FLUX.1, FLUX.2, ..., if each row is a series.
 
-    None if rows are no series. It is "" for columns whose whole names are numbers or dates. Rows are no series if the
-    numbered columns are few (below 20, or less where they say times), or fewer than the others; if their names are
-    numbers in no order; if another column is called like a time, or holds dates that go one way; or, in a table without
-    names, if cells differ more along the rows than down the columns.
+    It is "" for columns whose whole names are numbers or dates. It is None if rows are no series, which is so in these
+    cases: There are fewer than 20 numbered columns (7 if their names are times, 4 if their beginning is called like a
+    time), or fewer than other columns. Their names are numbers in no order. Another column is called like a time, or
+    holds dates that go one way. The columns have no names, and cells differ more along the rows than down the columns.
     """
     stems = [stem for stem in ("", *_stems(source.kinds)[:1]) if not DATED.match(stem)]
     counts = {stem: numbers_in(source.kinds, stem) for stem in stems}
@@ -489,7 +504,7 @@ def _series_per_row(source: Source) -> str | None:
 def _stems(names: Iterable[str]) -> list[str]:
     """Return what stands before the numbers in names of columns, most frequent first: ["FLUX."] for FLUX.1 and FLUX.2.
 
-    Each beginning comes once; that of a name such as "1990" is "". Names without a number are passed over.
+    Each beginning comes once; for a name such as "1990" it is "". Names without a number are passed over.
     """
     numbered = Counter((match[1], match[3]) for match in map(NUMBERED.fullmatch, names) if match)
     return list(dict.fromkeys(stem for (stem, _), _ in numbered.most_common()))
@@ -498,8 +513,8 @@ def _stems(names: Iterable[str]) -> list[str]:
 def _repeated(names: Iterable[str]) -> dict[str, list[str]]:
     """Return {stem: names} of numbered columns that may hold one quantity at several times: {"x": ["x1", "x2", ...]}.
 
-    A stem is the common beginning of at least four names whose numbers ascend in their order. The result is empty for a
-    table without names, whose columns are called "column 1", "column 2", ...
+    A stem is the common beginning of at least four names, and their numbers ascend in the order of the columns. The
+    result is empty for a table without names, whose columns are called "column 1", "column 2", ...
     """
     names = list(names)
     numbers = {} if _made_up(names) else {stem: numbers_in(names, stem) for stem in _stems(names)}
@@ -519,8 +534,8 @@ def _made_up(names: Iterable[str]) -> bool:
 def _vary_less_along_rows(columns: Sequence[Column]) -> bool:
     """Return whether numbers differ less from column to column than from row to row, as where each row is a series.
 
-    The median difference of neighbours in a row must be at most twice that in a column. The first column, which may be
-    a label, is passed over. False if any column holds no numbers.
+    The median difference of neighbours in a row must be at most twice the median difference of neighbours in a column.
+    The first column, which may be a label, is passed over. False if any column holds no numbers.
     """
     if not all(c.numeric for c in columns):
         return False
@@ -530,10 +545,10 @@ def _vary_less_along_rows(columns: Sequence[Column]) -> bool:
 
 
 def _name_of_rows(columns: Iterable[Column]) -> str:
-    """Return the name of the first column that has a different cell in each row, none of them missing.
+    """Return the name of the first column that has a different cell in each row, none missing; "series" without one.
 
-    Columns that are called like ids come first, then texts with letters, unless they are called like a label. "series"
-    if there is no such column.
+    Columns that are called like ids are looked at first, then columns of texts that all have letters, except ones that
+    are called like a label. Other columns are passed over.
     """
     for c in sorted(columns, key=lambda c: not looks_like_id(c.name)):
         words = cells.is_text(c.cells.type) and cells.matches(c.cells, r"\pL").all() and not LABEL.fits(c.words)
@@ -545,13 +560,13 @@ def _name_of_rows(columns: Iterable[Column]) -> str:
 def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     """Propose a column for every role of a schema that the user did not name: id, time, channel, values and so on.
 
-    Numbered columns that make a series of each row are joined to lists, year, month, ... to one time, and those of a
-    named id such as subject+trial to one of ids.
+    If numbered columns make a series of each row, they are joined to lists. Columns year, month, ... are joined to one
+    time, and the columns of a named id such as subject+trial to one of ids.
 
     Args:
         source: the table, of which some rows are read.
         schema: the fields that the user has named, and the defaults of others; it is not changed.
-        named: the names of these fields, which stay as they are.
+        named: the names of the fields that the user has named, which stay as they are.
 
     Returns:
         A new schema, what of it was proposed, and sentences on what is doubtful.
@@ -590,8 +605,8 @@ def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
 def _date_parts(source: Source) -> str:
     """Return the columns of parts of dates, joined by "+" as in "year+month+day"; "" if the table has none.
 
-    They are called so (`DATE_PARTS`), and together make a date in more than 95 % of the sampled rows. From the coarsest
-    part on, as many columns are taken as do so, at least two.
+    Parts are known by the columns' names (`DATE_PARTS`). The finest ones are left out until the rest, at least two,
+    make a date in more than 95 % of the sampled rows.
     """
     parts = [*date_parts(source.kinds).values()]
     for name in ("+".join(parts[:count]) for count in range(len(parts), 1, -1)):
@@ -618,20 +633,26 @@ class _Proposer:
         time_values: float64 [rows], the times; None where they are neither numbers nor dates.
         other_ids: further columns that are called like ids, with more or fewer different cells than the id.
         varying: {name: column} of the unused ones that differ within some series.
-        outcomes: names of those of `varying` that hold numbers and look like outcomes; none if all of these do.
+        outcomes: names of those of `varying` that hold numbers and look like outcomes; none if all with numbers look
+            so.
         varying_numbers: {name: column} of the other ones of `varying` that hold numbers.
         errors, limits, flags, coordinates: names of columns that look like standard errors, limits of what can be seen,
             quality flags and coordinates.
-        value_of: {name of a column of errors: name of that of its values}.
+        value_of: {name of a column of errors: name of the column of its values}.
         maybe_values: columns that may be values, as they have no other role.
         values: names of the columns of values, named by the user or proposed.
     """
 
     def __init__(self, source: Source, schema: TableSchema, named: set[str]) -> None:
-        """Look at the columns of a table; the arguments are those of `propose`.
+        """Look at the columns of a table.
 
-        Raises InputError ("unknown-column") for an absent column that the user named, other than id, time and static
-        ones.
+        Args:
+            source: the table, of which some rows are read.
+            schema: the fields that the user has named, and the defaults of others.
+            named: the names of the fields that the user has named.
+
+        Raises:
+            InputError: a column that the user named is absent, other than id, time and static ones ("unknown-column").
         """
         for role, name in schema.roles:
             if role in named - {"id", "time", "static"}:
@@ -663,7 +684,10 @@ class _Proposer:
         return Proposal(replace(self.schema, **self.given), self.given, label, group, tuple(self.doubts))
 
     def take(self, role: str, column: Column | None) -> None:
-        """Propose a column for a role and take it off `self.unused`; do nothing for None, or a role the user named."""
+        """Propose a column for a role: enter its name in `self.given`, and take it off the columns without a role.
+
+        Does nothing if the column is None, or the user named the role.
+        """
         if column is not None and role not in self.named:
             self.given[role] = column.name
             self.unused.pop(column.name, None)
@@ -671,15 +695,15 @@ class _Proposer:
     def column(self, role: str) -> Column | None:
         """Return the column of a role that has a single one, such as "time": the proposed one, else that of the schema.
 
-        None if there is none, or if the table lacks it.
+        None if neither names one, or if the table lacks it.
         """
         return self.columns.get(self.given.get(role, getattr(self.schema, role)) or "")
 
     def described(self, columns: Mapping[str, Column]) -> str:
         """Return columns, {name: column}, as text for the end of an error message.
 
-        It lists their names, with examples of up to three columns of texts; which are empty, and which hold one value
-        only; which of the table cannot be read, and why; and how a text file was read.
+        The text lists their names, with examples from up to three columns of texts, and which of them are empty or hold
+        one value only. It also says which columns of the table cannot be read, and why, and how a text file was read.
         """
         texts = [c for c in columns.values() if c.text and c.distinct > 0 and not (c.dates or c.clock)][:3]
         said = [f" {c.name!r} holds texts ({listed(c.cells.drop_null().unique()[:2].to_pylist())})." for c in texts]
@@ -694,12 +718,15 @@ class _Proposer:
     # ── time ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def find_time(self) -> None:
-        """Propose the column of times, their format, and the clock next to days; set `times` and `time_values`.
+        """Propose the column of times, the format of dates if only one is possible, and the clock next to days.
 
-        `self.times` gets a code, and `self.time_values` the number, of each row's time. Columns that only say parts of
-        the dates again are taken off `self.unused`. If the user named a time that is absent, each row counts as a time.
-        Raises InputError if no column could hold times ("no-time"), or if they may be written in several formats
-        ("time-text").
+        Sets `self.times`, a code of each row's time, and `self.time_values`, the times as numbers; this is None if they
+        are none. If the user named a time that is absent, each row counts as a time. Columns that only repeat parts of
+        the dates are taken off `self.unused`, the columns without a role. Sentences for the user are added to
+        `self.doubts`.
+
+        Raises:
+            InputError: no column could hold times ("no-time"); they may be written in several formats ("time-text").
         """
         if "time" not in self.named:
             self.take("time", self.begin_of_intervals() or self.likely_time())
@@ -747,11 +774,11 @@ class _Proposer:
                 ).values
 
     def begin_of_intervals(self) -> Column | None:
-        """Return the column of begins in a table of intervals (start, stop, event), as of survival; or None.
+        """Return the column of begins in a table of intervals (start, stop, event), as of survival; else None.
 
-        Begins and ends are two columns of numbers called so, such as start and stop. Each begin must lie before its
-        end, and a column called like an event must have at most two different cells. The column of ends is taken off
-        `self.unused`, and a sentence is added to `self.doubts`.
+        Begins and ends are two columns of numbers called so, such as start and stop, without a role so far. Each begin
+        must lie before its end. Another column must be called like an event, and have at most two different cells. The
+        column of ends is taken off the columns without a role, and a sentence for the user is added to `self.doubts`.
         """
         events = [c for c in self.unused.values() if {*c.words} & STATUS_NAMES and c.distinct <= 2]
         numbers = {c.name.lower(): c for c in self.unused.values() if c.numeric}
@@ -769,9 +796,9 @@ class _Proposer:
         return None
 
     def refuse_dates_without_year(self) -> None:
-        """Raise InputError ("no-time") if the proposed time is the day of a month, next to a month but no year.
+        """Raise InputError ("no-time") if the time is a column of days of the month, next to months but no years.
 
-        Columns are known by their names (`DATE_PARTS`), and hold numbers from 1 to 12 and from 1 to 31.
+        These are known by their names (`DATE_PARTS`); months must hold numbers from 1 to 12, and days from 1 to 31.
         """
         time = self.column("time")
         names = {name.lower(): name for name in self.columns}
@@ -785,13 +812,16 @@ class _Proposer:
             raise InputError(f"{text} time by --time. There are {self.described(self.columns)}", code="no-time")
 
     def likely_time(self) -> Column | None:
-        """Return the column of `self.unused` that is most likely the time; None if no column may be.
+        """Return the column that is most likely the time, of those without a role so far; None if no column may be.
 
-        Candidates hold dates, or are called like times and hold numbers, dates or times of day. Those that are missing
-        in half of the rows or more come last; before them clocks, where others hold dates; before these, numbers that
-        go up and down. Of the rest the best name decides, but dates that change from row to row go before numbers,
-        except Julian dates. Without candidates, it is a text that is called like a time, else what `ascending` returns,
-        else a column of one date. Doubts are added to `self.doubts`.
+        Candidates hold dates, or are called like times and hold numbers or times of day. Of two, these rules decide, in
+        this order: One that is filled in more than half of the rows is likelier; one of dates is likelier than a clock;
+        one that `in_order` accepts is; one with the better name is. If the best holds numbers, other than Julian dates,
+        a column of dates that changes as often is returned instead, if it is called like a time or the numbers only
+        count. If the numbers of the best go up and down, what `ascending` returns is returned, if that is not None.
+
+        Without candidates, it is a column of texts that is called like a time, else what `ascending` returns, else a
+        column of one date. Sentences for the user are added to `self.doubts`.
         """
         clocks = any(c.clock for c in self.unused.values())  # which tell the times of a single day
         times = [c for c in self.unused.values() if c.distinct > 1 or (c.dates and clocks)]
@@ -804,7 +834,10 @@ class _Proposer:
             return text or self.ascending() or next((c for c in self.unused.values() if c.dates), None)
 
         def rank(c: Column) -> tuple[Any, ...]:
-            """Return the sort key of a column: (mostly missing, mere clock, out of order, rank of its name)."""
+            """Return the sort key of a column, smallest for the likeliest: mostly missing, clock, out of order, name.
+
+            The first three are booleans, and the last is the rank of the name, by which a better name is smaller.
+            """
             empty, clock = 2 * (c.codes >= 0).sum() <= len(c.codes), not c.dates and bool(dated) and c.clock
             return empty, clock, not self.in_order(c), TIME.rank(c.words)
 
@@ -826,8 +859,8 @@ class _Proposer:
     def in_order(self, column: Column) -> bool:
         """Return whether a column that is called like a time may be one, by its name alone or by its order.
 
-        An unambiguous name, such as mjd or date, is enough, and so is a column without numbers. Else numbers must go
-        one way through the table, or through the blocks of rows that are equal in some other column.
+        An unambiguous name, such as mjd or date, is enough, and so is a column without numbers. Otherwise the numbers
+        must go one way through the table, or within each block of rows that are equal in some other column.
         """
         plain = TIME.rank(column.words) < TIME.words.index("day" if len(column.words) == 1 else "time")
         if plain or not column.numeric:
@@ -836,11 +869,12 @@ class _Proposer:
         return any(map(column.goes_one_way, (np.zeros(self.rows), *blocks)))
 
     def ascending(self) -> Column | None:
-        """Return the column of `self.unused` whose numbers ascend most often from row to row; None if none ascends.
+        """Return the column, of those without a role so far, whose numbers ascend most often from row to row; or None.
 
-        It must have at least 10 different numbers, and more than 90 % of the steps must rise. Fewer numbers do if they
-        rise in every step within each id, while no other column merely never falls there. Of equals, one that counts
-        the rows comes last. Ids and entries of lists are passed over. A sentence is added to `self.doubts`.
+        It must have at least 10 different numbers, and more than 90 % of the steps must rise. If no column has, one is
+        taken whose numbers rise in every step within each id, provided that each column that never falls there rises in
+        every step. A column that counts the rows is taken only if no other ascends as often. Ids and entries of lists
+        are passed over. A sentence for the user is added to `self.doubts`.
         """
         numbers = [c for c in self.unused.values() if c.numeric and not (c.listed or looks_like_id(c.name))]
         steps = {c.name: np.diff(c.numbers) for c in numbers}  # pyright: ignore
@@ -862,8 +896,8 @@ class _Proposer:
     def find_format(self, time: Column) -> None:
         """Propose the format in which the dates of `time`, the column of times, are written, if only one is possible.
 
-        Years of two digits are mentioned in `self.doubts`. Raises InputError ("time-text") if several formats are
-        possible, unless the user named the column.
+        For years of two digits, a sentence for the user is added to `self.doubts`. If several formats are possible,
+        raises InputError ("time-text"), or does nothing if the user named the column.
         """
         texts = time.cells.cast(pa.large_string()).drop_null().unique().to_pylist()
         example = next(text for text in reversed(texts) if re.search(r"\d", text))
@@ -882,11 +916,11 @@ class _Proposer:
     # ── id ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def find_id(self) -> None:
-        """Propose the column of ids, unless the user named one, and set `self.series`.
+        """Propose the column of ids, unless the user named one; set `self.series`, int [rows], to the series' codes.
 
-        A column called like an id is taken first. Without one, each of several files is a series ("file"); in a single
-        file, the cells may show the id (`id_by_shape`), else the table is one series ("file", too). `self.series` is
-        then the code of each row's series, int [rows].
+        A column that is called like an id is taken first. Without one, the id is "file" if there are several files,
+        which makes each a series. In a single file, the column is taken whose cells show that it is the id
+        (`id_by_shape`); else the id is "file", too, and the table one series. Doubts are added to `self.doubts`.
         """
         several_files = len(self.source.paths) > 1
         if "id" not in self.named:
@@ -904,15 +938,15 @@ class _Proposer:
             self.series = cells.encode(read["file"])[0]
 
     def id_by_name(self) -> Column | None:
-        """Return the column of `self.unused` that is called like an id and tells series apart best; None without one.
+        """Return the column, of those without a role, that is called like an id and tells series apart best; or None.
 
-        Of several, those with the best name whose rows come in blocks go first; else those that best tell rows of one
-        time apart; of these the one with the most different cells is taken, then the best name. Passed over are units
-        of measurement, date types, and ids that differ in every row of different times. If the rows of one id and time
-        belong to parts of an object, the column that names these parts is returned instead, with a sentence in
-        `self.doubts`.
+        Units of measurement, columns of a date type, and ids of rows or times rather than series are passed over. Of
+        several columns, those of the best name go first, if equal cells follow one another; else those that best tell
+        rows of one time apart. Of these, the one with the most different cells is taken, then the one of the best name.
+        The others with more or fewer different cells become `self.other_ids`.
 
-        Further ids among the best, with more or fewer different cells, become `self.other_ids`.
+        The rows of one id and time may belong to parts of an object. Then the column that names these parts is returned
+        instead, and a sentence for the user is added to `self.doubts`.
         """
         free, n = self.unused.values(), self.rows
         lists = any(c.listed for c in free)
@@ -944,12 +978,12 @@ class _Proposer:
         return part
 
     def id_by_shape(self) -> Column | None:
-        """Return a column of `self.unused` whose cells, not its name, show that it says the series; None without one.
+        """Return a column whose cells, not its name, show that it is the id, of those without a role; None without one.
 
-        It is a text or whole number without missing cells, whose equal cells come in blocks of three rows or more on
-        average, and no state of one object (`is_state`), label, date or passband. Of several, texts go first, then the
-        one with the most different cells. Without such, it is a column that tells the rows of one time apart
-        (`names_of_parts`). A sentence is added to `self.doubts`.
+        It is a text or whole number without missing cells, and equal cells come in blocks of three rows or more on
+        average. It is no state of one object (`is_state`), label, date or passband. Of several, texts go first, then
+        the one with the most different cells. Without any, it is a column that tells the rows of one time apart
+        (`names_of_parts`). A sentence for the user is added to `self.doubts`.
         """
         blocks = [c for c in self.unused.values() if (c.text or c.whole) and c.distinct > 1 and not c.listed]
         blocks = [c for c in blocks if not ({*c.words} & {*PASSBANDS} or c.dates or c.clock or LABEL.fits(c.words))]
@@ -967,9 +1001,10 @@ class _Proposer:
     def is_state(self, column: Column) -> bool:
         """Return whether a column's blocks of equal cells are states of one object, such as quality codes or years.
 
-        They are if the times of the whole table go one way (99 % of the steps), and go on where a block ends; at
-        another object they would begin anew. More than four texts, none of which comes back, are taken as objects that
-        were measured one after the other. False if the column does not come in blocks, or if the times are unknown.
+        They are if more than 99 % of the steps of time in the table go one way, and so do most steps from one block to
+        the next; at another object the times would begin anew. False if the column does not come in blocks, or if the
+        times are unknown. False also for more than four different texts, unless the column is called like a time: they
+        are taken as objects that were measured one after the other.
         """
         objects = column.text and column.distinct > MOST_STATES and not TIME.fits(column.words)
         if self.time_values is None or objects or not column.in_blocks:
@@ -979,18 +1014,21 @@ class _Proposer:
         return bool((onwards >= 0).mean() > 0.99 and (onwards[border] > 0).mean() > 0.5)
 
     def is_unit(self, column: Column) -> bool:
-        """Return whether a column is called like units, and holds texts: a single unit, or one for each channel."""
+        """Return whether a column is called like units of measurement and holds texts: one, or one for each channel."""
         if not ({*column.words} & UNITS and column.text):
             return False
         channels = (c for c in self.unused.values() if CHANNEL.fits(c.words) and c.distinct < self.rows)
         return column.distinct == 1 or any(_count(c.codes, column.codes) == c.distinct for c in channels)
 
     def names_of_parts(self, objects: np.ndarray) -> Column | None:
-        """Return the column of `self.unused` that names parts of objects, such as inverters of a plant; or None.
+        """Return the column, of those without a role, that names parts of objects, as inverters of a plant; or None.
 
-        Each name belongs to one object of `objects`, codes [rows], all 0 for a single one. The names tell nearly all
-        rows of one time, or else of one time and channel, apart where the objects do not. It is a text, or a column
-        that is called like a place, which may be numbers; of several, the one with the most names.
+        Each name belongs to one object. Names must tell more than 98 % of the rows of one time, or else of one time and
+        channel, apart, where objects alone do not. The column holds texts, or is called like a place and may hold whole
+        numbers. Of several, the one with the most names is returned.
+
+        Args:
+            objects: [rows], a code of each row's object; all 0 for a single one.
         """
         names = [
             c for c in self.unused.values() if not (c.dates or c.clock or CHANNEL.fits(c.words) or self.is_unit(c))
@@ -1009,12 +1047,14 @@ class _Proposer:
     # ── label, groups, facts ────────────────────────────────────────────────────────────────────────────────────────
 
     def find_facts(self) -> tuple[str | None, str | None]:
-        """Propose as static what is the same throughout each series; return the names of the label and of groups.
+        """Propose as static the columns that are the same throughout each series; return the names of label and groups.
 
-        The label is the column that looks like one; the groups are a column whose cells repeat across series, such as
-        patients. Either is None without one. Sets `self.varying`, `self.varying_numbers` and `self.outcomes`; doubts
-        are added to `self.doubts`. With a single series, or one in each row, the columns with different cells count as
-        varying.
+        The label is the column that looks like one. The groups are a column of ids whose cells repeat across series,
+        such as patients. Either is None without one. Sentences for the user are added to `self.doubts`.
+
+        Also sets `self.varying`, the columns that differ within series. With a single series, or one in each row, these
+        are all columns with different cells. Those of numbers are `self.outcomes` if they look like outcomes, else
+        `self.varying_numbers`.
         """
         count = int(self.series.max(initial=-1)) + 1
         one = count in (0, 1, self.rows)  # which does not show what is the same throughout each
@@ -1040,8 +1080,9 @@ class _Proposer:
     def is_outcome(self, column: Column) -> bool:
         """Return whether a column of numbers that change within series looks like an outcome or a label of times.
 
-        Its name decides. A name with another sense, such as discharge, is none if its numbers are many in each series.
-        At most two whole numbers, such as 0 and 1, are an outcome if the name says so of times, such as is_anomaly.
+        Its name decides, such as died. A name with another sense, such as discharge, is no outcome if the numbers are
+        many in each series. At most two whole numbers, such as 0 and 1, are also an outcome if the name is one of
+        events in time, such as is_anomaly.
         """
         several = _count(self.series, column.codes) > 2 * _count(self.series) and not column.names_classes
         if looks_like_outcome(column.name):
@@ -1053,9 +1094,12 @@ class _Proposer:
     def find_channel(self) -> None:
         """Propose the column of channels, and one of further positions of the rows; set `self.maybe_values`.
 
-        `self.maybe_values` lacks channel, ids, standard errors, limits, flags, and what says the time again or counts
-        blocks of rows; coordinates are still among them. Sets `self.value_of`, `self.errors`, `self.limits`,
-        `self.flags` and `self.coordinates`, too, and adds doubts to `self.doubts`.
+        `self.maybe_values` are the columns of numbers that vary within series, without channel, ids, standard errors,
+        limits, flags, and numbers that repeat the time or count blocks of rows. Coordinates are still among them.
+
+        Also sets the names of columns that look like standard errors, limits, flags and coordinates (`self.errors`,
+        `self.limits`, `self.flags`, `self.coordinates`), and `self.value_of`, {name of an error: name of its value}.
+        Sentences for the user are added to `self.doubts`.
         """
         self.value_of = _errors_by_name(self.unused.values())
         self.errors = [name for name, c in self.unused.items() if c.is_error or name in self.value_of]
@@ -1089,11 +1133,13 @@ class _Proposer:
     def likely_channel(self) -> Column | None:
         """Return the column that most likely says what was measured in each row; None without one.
 
-        It is a text or whole number of at most 2,000 different ones that changes within series and is no state
-        (`is_state`). One that is called like a channel is taken first; of several, that which leaves the fewest rows of
-        equal series and time, then the best name. Without one, it is a column of few classes that tells such rows
-        apart; or, with a single column of numbers that could be the value, a text that explains more than half of the
-        variance of its ranks. A sentence on these two guesses is added to `self.doubts`.
+        It holds texts or whole numbers, at most 2,000 different ones, and changes within series, but is no state of the
+        object (`is_state`). A column that is called like a channel goes first; of several, the one that leaves the
+        fewest rows of equal series and time, then the one of the best name.
+
+        Without such a name, it is a column of few classes that tells rows of equal series and time apart. Or, if a
+        single column of numbers could be the value, it is a column of texts that explains more than half of the
+        variance of that column's ranks. For these two guesses, a sentence for the user is added to `self.doubts`.
         """
         free = [c for name, c in self.varying.items() if name not in (*self.errors, *self.limits, *self.outcomes)]
         usual = [c for c in free if 1 < c.distinct <= MAX_CHANNELS and c.repeats and not (c.dates or c.clock)]
@@ -1127,15 +1173,19 @@ class _Proposer:
         return best
 
     def repeated_rows(self, *keys: np.ndarray) -> int:
-        """Return how many rows have the series, the time and all `keys`, codes [rows] each, of an earlier row."""
+        """Return how many rows have the same series, time and `keys` as an earlier row; each key is codes [rows]."""
         return self.rows - _count(self.series, self.times, *keys)
 
     def find_scale(self, channel: Column | None) -> None:
         """Propose a column that places rows of one time and channel, such as a depth, as a further position.
 
-        It is the first of `self.maybe_values` whose numbers go one way among such rows and tell them apart, if more
-        than a twentieth of all rows repeat series, time and `channel` (None without one); it is taken off
-        `self.maybe_values`. A sentence on it, or on rows that nothing tells apart, is added to `self.doubts`.
+        It is proposed if more than a twentieth of all rows repeat the series, time and channel of another. It is the
+        first of the possible values, `self.maybe_values`, whose numbers go one way among such rows and tell them apart,
+        and is taken off these. A sentence for the user on it is added to `self.doubts`; or, if there is neither such a
+        column nor a channel, one on the rows.
+
+        Args:
+            channel: the column of channels; None without one.
         """
         keys = [] if channel is None else [channel.codes]
         bare, rows = self.repeated_rows(*keys), _joint(self.series, self.times, *keys)
@@ -1155,7 +1205,7 @@ class _Proposer:
             self.doubts.append(text)
 
     def id_with(self, *columns: Column) -> str:
-        """Return the option, such as "--id subject+trial", that joins the column of ids, if any, and these to one.
+        """Return the option, such as "--id subject+trial", that joins the column of ids, if there is one, and others.
 
         The names are quoted for a shell.
         """
@@ -1165,8 +1215,11 @@ class _Proposer:
     def classes_telling_apart(self, bare: int) -> Sequence[Column]:
         """Return the fewest columns, at most three, that together tell rows of one series and time apart; or ().
 
-        They are among the first eight of `self.maybe_values` that look like classes. Of the `bare` rows that repeat the
-        series and time of another, fewer than a twentieth may remain alike.
+        They are among the first eight of the possible values, `self.maybe_values`, that look like classes.
+
+        Args:
+            bare: number of rows that repeat the series and time of another; with the columns, fewer than a twentieth of
+                them may.
         """
         classes = [c for c in self.maybe_values if c.names_classes][:MAX_CLASSES]
         sets = itertools.chain.from_iterable(itertools.combinations(classes, count) for count in (1, 2, 3))
@@ -1175,8 +1228,8 @@ class _Proposer:
     def says_time(self, column: Column) -> bool:
         """Return whether a column says the time of each row again, as the end of an interval does next to its begin.
 
-        Its numbers go one way within series and differ only where the times do. Unless it is called like a time, they
-        are also consecutive whole ones, and differ wherever the times do.
+        Its numbers go one way within series, and differ only where the times do. If it is not called like a time, they
+        must also be consecutive whole numbers that differ wherever the times do.
         """
         named, codes = TIME.fits(column.words), column.codes
         counts = column.counts or (column.whole and (np.diff(column.numbers) == 1).mean() > MOST)  # pyright: ignore
@@ -1188,11 +1241,14 @@ class _Proposer:
     def find_values(self) -> None:
         """Propose the columns of values, and whether the table is wide, with a channel in each; set `self.values`.
 
-        The likeliest column (`likely_values`) is proposed alone, unless the user called the table wide. Otherwise all
-        of `self.maybe_values` are, as channels of a wide table; but only those that lack the fewest cells, if there is
-        a column of channels, or if the user said whether the table is wide. Sentences on columns that change within
-        series and are not read are added to `self.doubts`. Raises InputError ("no-values") if no column could hold
-        values.
+        The likeliest column (`likely_values`) is proposed alone, unless the user called the table wide. Without one,
+        all possible values, `self.maybe_values`, are proposed, as channels of a wide table. If there is a column of
+        channels, or the user said whether the table is wide, only those of them that lack the fewest cells are.
+        `self.values` are the names of the columns. Sentences for the user on columns that are not read are added to
+        `self.doubts`.
+
+        Raises:
+            InputError: no column could hold values ("no-values").
         """
         channel = self.column("channel")
         if "values" not in self.named:
@@ -1222,12 +1278,19 @@ class _Proposer:
             self.doubts += _said(self.errors, f" look like standard errors{text}", f" looks like standard errors{text}")
 
     def likely_values(self, channel: Column | None) -> list[Column]:
-        """Return those of `self.maybe_values` that stand out as values, the likeliest first; [] if none does.
+        """Return those of the possible values, `self.maybe_values`, that stand out, the likeliest first; or [].
 
-        They are called like values; or else they alone have columns of standard errors; or else they differ by
-        `channel`, which may be None, more than within it. Coordinates are taken off `self.maybe_values`, unless it has
-        nothing else and the table has no nested columns, which might hold the values. Raises InputError ("no-values")
-        if `self.maybe_values` is empty then.
+        They are called like values. If none are, they are those that have columns of standard errors, if others have
+        none. Else they are those that differ by channel more than within one.
+
+        Before, coordinates are taken off `self.maybe_values`, unless nothing else is there; but if the table has nested
+        columns, which may hold the values, they always are.
+
+        Args:
+            channel: the column of channels; None without one.
+
+        Raises:
+            InputError: no possible values are left ("no-values").
         """
         named = sorted((c for c in self.maybe_values if VALUE.fits(c.words)), key=lambda c: VALUE.rank(c.words))
         nested = any(error.code == "nested" for error in self.source.unreadable.values())  # where the values are
@@ -1252,7 +1315,7 @@ class _Proposer:
     def with_fewest_gaps(self, values: Sequence[Column]) -> list[Column]:
         """Return those of some columns of numbers that lack the fewest cells, as a row must have all of its values.
 
-        A sentence on the others is added to `self.doubts`.
+        A sentence for the user on the other columns is added to `self.doubts`.
         """
         gaps = [int(np.isnan(c.numbers).sum()) for c in values]  # pyright: ignore
         kept = [c for c, gap in zip(values, gaps) if gap == min(gaps)]
@@ -1262,7 +1325,7 @@ class _Proposer:
         return kept
 
     def say_unread(self, columns: Sequence[Column], channel: Column | None) -> None:
-        """Say in `self.doubts` which columns change within series and are not read, and which values may be codes.
+        """Say in `self.doubts` which columns change within series and are not read, and which may be codes.
 
         Args:
             columns: those that have no role but perhaps that of values. Dates, and what is the same throughout a
@@ -1289,9 +1352,9 @@ class _Proposer:
     def find_errors(self) -> None:
         """Propose the column of standard errors of a single column of values, unless rows with a value lack an error.
 
-        It is called like the value with a mark (`self.value_of`), or by a mark alone, such as err. Nothing is proposed
-        for several columns of values, or if the user named errors. Sentences are added to `self.doubts`: on errors that
-        would drop rows, and on coordinates that may be positions.
+        The column is called like the value with a mark, as flux_err is, or by a mark alone, such as err. Nothing is
+        proposed for several columns of values, or if the user named errors. Sentences for the user are added to
+        `self.doubts`: on errors that would drop rows, and on coordinates that may be positions.
         """
         values, given = self.values, self.given.get("positions", ())
         positions = dict.fromkeys((*given, *self.coordinates))
@@ -1309,9 +1372,9 @@ class _Proposer:
                 self.given["errors"] = (name,)
 
     def rows_without_error(self, value: Column, error: Column) -> int:
-        """Return how many rows have a value, no limit, but no error, in series that have errors in other rows.
+        """Return how many rows have a value, but no error, in series that have errors in other rows.
 
-        0 if `value` or `error` holds no numbers.
+        Values that are limits, such as "<0.01", do not count. The result is 0 if `value` or `error` holds no numbers.
         """
         if value.numbers is None or error.numbers is None:
             return 0
@@ -1324,9 +1387,9 @@ class _Proposer:
     def find_limits(self) -> None:
         """Propose the column of limits of a single column of values, if it is filled in some rows that lack a value.
 
-        It becomes "lower_limits" for magnitudes, which grow as a source gets fainter, else "upper_limits", and is no
-        static column any more. Nothing is proposed if the user named limits. Sentences on limits, and on flags and
-        marks such as "<" that are not read, are added to `self.doubts`.
+        It is proposed as "lower_limits" for magnitudes, which grow as a source gets fainter, else as "upper_limits",
+        and no longer as a static column. Nothing is proposed if the user named limits. Sentences for the user are added
+        to `self.doubts`: on limits, and on flags and marks such as "<" that are not read.
         """
         free, n, values = self.unused, self.rows, self.values
         texts = {c.name: {*c.cells.unique().to_pylist()} - {None, "", "="} for c in free.values() if c.text}
@@ -1361,7 +1424,7 @@ class _Proposer:
             self.doubts.append(text)
 
     def say_constant(self) -> None:
-        """Add sentences to `self.doubts` on columns that are not read, as they are empty or the same in all rows."""
+        """Say in `self.doubts` which columns are not read because they are empty or the same in all rows."""
         lists = (one if isinstance(one, tuple) else (one,) for one in self.given.values())
         read = {name for names in lists for name in names}
         for known, how in ((0, "empty"), (1, "one value")):
@@ -1370,10 +1433,11 @@ class _Proposer:
 
 
 def _parts_of_dates(time: Column, columns: Iterable[Column]) -> list[str]:
-    """Return the names of columns of whole numbers, no ids, that only repeat a part of the times, such as the month.
+    """Return the names of columns of whole numbers that only repeat a part of the times, such as the month.
 
-    Of dates the parts are year, month, day, hour and weekday; of decimal years, such as 2024.25, year and month. Each
-    may be shifted by a constant. Other times have no parts.
+    If the times are dates, the parts are year, month, day, hour and weekday; if they are decimal years, such as
+    2024.25, year and month. A column may differ from the part by a constant. Columns that are called like ids are
+    passed over, and other times have no parts.
     """
     whole = [c for c in columns if c.whole and c.distinct > 1 and not looks_like_id(c.name)]
     if time.numbers is not None and not time.whole and (abs(time.known - 2000) < 1000).all():
@@ -1415,10 +1479,10 @@ def _share_explained(values: Column, by: Column) -> float:
 
 
 def _bare_name(words: Iterable[str]) -> str:
-    """Join the words of a column's name except marks of errors and "mag": "psf" for magpsf and for sigmapsf.
+    """Join the words of a column's name without marks of errors and without "mag": "psf" for magpsf and for sigmapsf.
 
-    A mark at either end of a word is cut off: flux_err and fluxerr give "flux", as flux does. The result is "" for a
-    name of marks alone, and "mag" for one that has nothing else.
+    A mark at either end of a word is cut off: flux_err and fluxerr give "flux", as flux does. A name of marks alone
+    gives "", and one in which only "mag" remains gives "mag".
     """
     bare = [word for word in (ERROR_MARK.sub("", word) for word in words if word not in ERRORS) if word]
     return "".join([word for word in bare if word != "mag"] or bare)
@@ -1427,9 +1491,9 @@ def _bare_name(words: Iterable[str]) -> str:
 def _errors_by_name(columns: Iterable[Column]) -> dict[str, str]:
     """Return the columns of standard errors that are called like a column of values with a mark: {error: value}.
 
-    The mark stands before or behind, such as in flux_unc, sigmaflux and e_mag. A "d" or "e" before the name of the
-    column on the left is a mark, too, dm of m, if no number is negative. If no name equals the rest, a single one that
-    ends with it counts: errvel is the error of mnvel. Columns without numbers are passed over.
+    The mark stands before or behind the name, as in flux_unc, sigmaflux and e_mag. If the name without its mark equals
+    no other, it may be the end of a single one: errvel is the error of mnvel. A column dm or em right behind m is its
+    error, too, if none of its numbers is negative. Columns without numbers are passed over.
     """
     columns = [c for c in columns if c.numeric]
     marked = [c for c in columns if c.is_error or any(map(ERROR_MARK.search, c.words))]
@@ -1451,7 +1515,7 @@ def key_column(table: Source, id: str) -> str:
     `id` may join names of columns by "+".
 
     Raises:
-        InputError: the table lacks `id`, and none or several others look like ids ("unknown-column").
+        InputError: the table lacks `id`, and no column or several look like ids ("unknown-column").
     """
     table = table.with_id(id)
     likely = [name for name in table.columns if looks_like_id(name)]
@@ -1464,7 +1528,7 @@ def key_column(table: Source, id: str) -> str:
 def status_of(label: str, columns: Iterable[str]) -> str | None:
     """Return the first column, other than `label`, whose name says how durations ended, such as status or died.
 
-    None if there is none, or if the name of `label` is not that of a duration.
+    None if there is none, or if the name `label` is not one of a duration, such as survival.
     """
     status = (name for name in columns if name != label and set(pieces(name)) & STATUS_NAMES)
     return next(status, None) if set(pieces(label)) & DURATION else None
@@ -1501,17 +1565,19 @@ def _of_series(
 ) -> tuple[str | None, tuple[str, ...]]:
     """Propose the label and the static columns among columns that have one value per series.
 
-    The label is called so, or by an outcome such as died, and has at least two different values, at most half as many
-    as series. A column of durations goes before it, if another, of at most two values, says how they ended
-    (`status_of`). Static are the other columns that vary, but for ids, dates, outcomes, columns that say the label
-    itself, texts and numberings that differ in most series, and what is called like a standard error, split or fold.
+    The label is called like a class or an outcome, such as species or died, and has at least two different values, at
+    most half as many as series. A column of durations is preferred if another column, of at most two values, says how
+    they ended (`status_of`). All other columns that vary are static, except for ids, dates, outcomes, this status,
+    columns that determine the label, columns called like a standard error, split or fold, and texts or numberings that
+    differ in most series.
 
     Args:
         columns: the columns, described by a sample.
         count: number of series that were seen.
         label: the label, if the user named it, which is kept; None to propose one.
         unsure: list of doubts, to which sentences are added.
-        more_outcomes: names of further columns that look like outcomes, to be said with those among `columns`.
+        more_outcomes: names of further columns that look like outcomes, to be named in the doubts with those among
+            `columns`.
 
     Returns:
         The name of the label, or None if no column looks like one; and the names of the static columns.

@@ -25,12 +25,13 @@ MAX_CHANGING = 0.01  # of the series; more that change a static column make it n
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """Columns of a table with one value for each id, to be looked up by the ids of series.
+    """Columns of a table with one value for each of its K different ids, to be looked up by the ids of series.
 
     Attributes:
-        ids: Arrow array [K], the different ids of the table.
+        ids: Arrow array [K], the different ids.
         values: {column: Arrow array [K]}, null for an id none of whose rows has a value.
-        report: doubts on ids that have several values, of which the first counts, and on texts that may be no classes.
+        report: doubts on ids with several values, of which the first counts; on words among numbers; and on words that
+            differ in capitals alone.
     """
 
     ids: pa.Array
@@ -43,14 +44,14 @@ class Facts:
 
         Args:
             source: a file or data frame.
-            id: its column of ids, or several joined by "+". Where it has no column "id" or "file", these mean the name
-                of the file of each row.
+            id: its column of ids, or several joined by "+". "id" and "file" stand for the name of each row's file,
+                if the table has no such column.
             names: the columns to read.
             na: cells that mean "missing", besides empty ones: texts, or numbers in any spelling.
-            static: whether they are static columns. If so, up to one in a hundred ids may have several values, words
-                such as NA always mean "missing" in text files, and texts that are numbers become floats. If not, no id
-                may have several values, such words mean "missing" only where all other cells of a column are numbers,
-                and texts that are whole numbers become integers.
+            static: whether they are static columns. If so, up to one in a hundred ids may have several values; in text
+                files, words such as NA always mean "missing", and texts that are numbers become floats. If not, no id
+                may have several values; in text files, such words mean "missing" only if all other cells of the column
+                are numbers, and texts that are whole numbers become integers.
 
         Raises:
             InputError: the column of ids among `names` ("column-twice"); an absent column ("unknown-column"); too many
@@ -79,15 +80,15 @@ class Facts:
     def of(self, series: np.ndarray) -> tuple[dict[str, pa.Array], pa.Array]:
         """Look up series by their ids.
 
-        A text file's ids may be read as integers in one table and as text in another; if either is text, both become
-        text.
+        If the ids are texts on one side and numbers on the other, both are compared as texts: one text file's ids may
+        be read as integers and another's as texts.
 
         Args:
-            series: ids of S series.
+            series: the ids of S series.
 
         Returns:
-            {column: Arrow array [S]}, null for a series without a value; and the index [S] of each series in
-            `self.ids`, an Arrow array, null if it is not there.
+            {column: Arrow array [S]}, null for a series without a value; and an Arrow array [S] of each series' index
+            in `self.ids`, null if its id is not there.
         """
         looked_up, ids = pa.array(series), self.ids
         if cells.is_text(looked_up.type) != cells.is_text(ids.type):
@@ -98,9 +99,10 @@ class Facts:
         return {name: column.take(place) for name, column in self.values.items()}, place
 
     def add_to(self, dataset: SeriesDataset, table: str) -> SeriesDataset:
-        """Return a data set with the columns as further static columns; missing is NaN in numbers, else None.
+        """Return the data set with these columns as further static columns.
 
-        Series that are not in the table, which messages call `table`, are counted as a doubt in the data set's report.
+        A missing value is NaN in a column of numbers, else None. Series whose ids are not in the table get missing
+        values, and are counted as a doubt in the data set's report, which calls the table `table`.
         """
         values, place = self.of(dataset.ids)
         report, lost = dataset.reading or ReadingReport(), place.is_null().to_numpy(zero_copy_only=False)
@@ -124,16 +126,16 @@ def align_labels(
     Args:
         dataset: S series.
         source: a file or data frame with one row per series, or several rows with the same label.
-        id: its column of ids, or several joined by "+". Where it has no column "id" or "file", these mean the name of
-            the file of each row.
+        id: its column of ids, or several joined by "+". "id" and "file" stand for the name of each row's file,
+            if the table has no such column.
         label: its column of labels.
-        unlabelled: a series without a label is an "error", or gets the label None ("none"). Series none of which has a
-            label are always an error.
+        unlabelled: a series without a label is refused ("error"), or gets the label None ("none"). It is always an
+            error if no series has a label.
         na: cells that mean "missing", besides empty ones.
 
     Returns:
-        Labels [S] in the order of the series: int64, float64, bool or, for texts, objects; also objects where a label
-        is None.
+        Labels [S] in the order of the series: int64, float64, bool, datetime64 for a column of dates, or objects for
+        texts. If any series gets None, they are objects.
 
     Raises:
         InputError: naming the ids: series without a label, ids with two different ones; no label for any series; an
@@ -175,11 +177,14 @@ def align_column(
 
     Args:
         dataset: S series.
-        source, id, na: as for `align_labels`: a table, its column of ids, and cells that mean "missing".
-        name: the column of values; dates in it become days since 1970-01-01.
+        source: a file or data frame with one row per series, or several rows with the same value.
+        id: its column of ids, or several joined by "+". "id" and "file" stand for the name of each row's file,
+            if the table has no such column.
+        name: the column of values. Dates, also as ISO texts, become days since 1970-01-01.
+        na: cells that mean "missing", besides empty ones.
 
     Returns:
-        Values [S], None for a series without one; and whether they were dates.
+        Values [S] in the order of the series, as objects with None if a series has no value; and whether they are days.
 
     Raises:
         InputError: an id with two values; no value for any series; dates that are not ISO dates; an absent column.
@@ -197,9 +202,10 @@ def align_column(
 
 
 def _static_values(values: pa.Array) -> np.ndarray:
-    """Return cells [S] as a numpy array; missing numbers are NaN, other missing cells None.
+    """Return cells [S] as a numpy array: a missing number is NaN, and any other missing cell None.
 
-    Floats, and whole numbers with missing ones, become float64; other cells keep their type, texts as Python objects.
+    Floats, and whole numbers with missing ones, become float64; texts become objects of str, and other cells keep their
+    type.
     """
     numbers = cells.is_numeric(values.type) or pa.types.is_null(values.type)
     if numbers and (values.null_count or pa.types.is_floating(values.type)):
@@ -208,23 +214,24 @@ def _static_values(values: pa.Array) -> np.ndarray:
 
 
 def _values_or_none(values: pa.Array) -> np.ndarray:
-    """Return cells [S] as a numpy array of their type; of Python objects, with None, if some are missing."""
+    """Return cells [S] as a numpy array of their type, texts as str objects; as objects with None if any is missing."""
     return np.array(values.to_pylist(), object) if values.null_count else cells.label_values(values)
 
 
 def _plain(column: pa.Array, name: str, na: Sequence[str], parse: bool, static: bool) -> pa.Array:
-    """Return a column as labels, numbers or dates, with null where a cell is missing.
+    """Return a column as labels, numbers or dates: an Arrow array [rows] with null where a cell is missing.
 
     Args:
-        column: Arrow array [rows].
+        column: Arrow array [rows] as it was read.
         name: of the column, for messages.
-        na: cells that mean "missing", besides empty ones.
-        parse: whether texts that all look like numbers become numbers, as in text files; words such as NA may stand
-            among them.
-        static: if so, words such as NA are missing among texts as well, and parsed numbers are floats, never integers.
+        na: cells that mean "missing", besides empty ones: texts, or numbers in any spelling.
+        parse: whether texts become numbers, as in text files, if all of them but words such as NA are numbers. These
+            words are null then.
+        static: whether, if `parse`, numbers become floats, never integers, and words such as NA are null among texts,
+            too.
 
     Raises:
-        InputError: cells that are neither text, numbers, booleans nor dates, or numbers too large to be exact.
+        InputError: cells that are neither texts, numbers, booleans nor dates.
     """
     column = cells.trimmed(column)
     if pa.types.is_temporal(column.type):
@@ -234,7 +241,9 @@ def _plain(column: pa.Array, name: str, na: Sequence[str], parse: bool, static: 
         if not parse:
             return column
         numbers = cells.typed(cells.without_missing(column), integers=not static)
-        return numbers if static or not cells.is_text(numbers.type) else column
+        if cells.is_text(numbers.type):
+            return numbers if static else column
+        column = numbers
     if not cells.is_numeric(column.type):
         return cells.labels(column, name)
     codes = pa.array([float(code) for code in na if cells.is_number(code)], pa.float64())
@@ -245,10 +254,10 @@ def _plain(column: pa.Array, name: str, na: Sequence[str], parse: bool, static: 
 
 
 def _doubts_on_classes(column: pa.Array, name: str, parsed: bool) -> ReadingReport:
-    """Return a report with doubts on a column of texts: words among numbers, and words that look alike.
+    """Return a report with doubts on a column of texts: words among numbers, and words that differ in capitals alone.
 
-    Words among numbers are a doubt if there are fewer different ones than numbers. Words look alike if they differ in
-    capitals alone. The report is empty for a column of another type.
+    Words among numbers are a doubt if there are fewer different words than different numbers. The report is empty for a
+    column of another type.
 
     Args:
         column: Arrow array [rows], null where missing.
@@ -273,9 +282,7 @@ def _doubts_on_classes(column: pa.Array, name: str, parsed: bool) -> ReadingRepo
 def _first_of_each(
     codes: np.ndarray, values: pa.Array, name: str, series: np.ndarray, ids: pa.Array, static: bool
 ) -> tuple[pa.Array, ReadingReport]:
-    """Return the first present value of each id, null where there is none, and a report of ids with several.
-
-    The first result is an Arrow array [K].
+    """Take the first present value of each of K ids, and report the ids that have several values.
 
     Args:
         codes: int [rows], index of each row's cell in `values`; -1 where it is missing.
@@ -283,10 +290,13 @@ def _first_of_each(
         name: of the column.
         series: int [rows], index of each row's id in `ids`; -1 where it is missing.
         ids: the K different ids.
-        static: whether up to one in a hundred ids may have several values.
+        static: whether up to one in a hundred ids may have several values; otherwise none may.
+
+    Returns:
+        An Arrow array [K], null for an id without a value; and a report, empty if each id has one value.
 
     Raises:
-        InputError: more ids have several values ("several-values"); an infinite value ("unusable-cell").
+        InputError: more ids than allowed have several values ("several-values"); a value is infinite ("unusable-cell").
     """
     rows = np.flatnonzero((codes >= 0) & (series >= 0))
     if pa.types.is_floating(values.type) and (bad := np.isinf(values.to_numpy())[codes[rows]]).any():

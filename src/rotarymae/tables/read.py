@@ -35,13 +35,13 @@ READ = 1 << 20  # observations that are read at a time from a table larger than 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Some series of a table, whole ones, which are read and answered together.
+    """Some whole series of a table, which are read and answered together.
 
     Attributes:
         ids: Arrow array [S] of the table's type, without blanks around texts, in the order in which the series first
             appear in the table.
         observed: bool [S], which of them have observations that can be used.
-        dataset: the data set of these; None if there are none.
+        dataset: the data set of the observed series; None if there are none.
         why: the error that says why `dataset` is None; else None.
     """
 
@@ -52,7 +52,7 @@ class Part:
 
     @property
     def report(self) -> ReadingReport:
-        """The report on the rows of these series, read or left out; an empty one if there were none."""
+        """The report on the rows of these series, read or left out; an empty one if they have no rows."""
         reading = self.dataset.reading if self.dataset is not None else self.why and self.why.reading
         return reading or ReadingReport()
 
@@ -64,7 +64,8 @@ def read_table(source: Any, schema: TableSchema, memory: float | None = None, **
         source: a file, a folder, a pattern, "-" for standard input, a data frame, or an open `Source`.
         schema: which columns to read, and how.
         memory: bytes that reading may take; half of what is free, if None. A larger table is sorted on disk.
-        **known: further arguments of `TableReader.open`, such as the `channel_names` of a model.
+        **known: `channel_names`, `value_names`, `others` or `id_name` of `TableReader.open`, such as the channels of a
+            model.
 
     Raises:
         InputError: a table that cannot be read, or is not as `schema` says; no observation at all.
@@ -77,17 +78,18 @@ def read_table(source: Any, schema: TableSchema, memory: float | None = None, **
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TableReader:
-    """A table of observations whose columns have been found: it reads them as a data set, at once or in parts.
+    """A table of observations whose columns are known: it reads them as a data set, at once or in parts.
 
     Attributes:
         source: the table.
         schema: which column is what.
-        values: names of the columns of values, then of those of errors.
-        channel_names: the channels of a model, or of a whole table that is read in parts; None takes those that occur.
-        value_names: what a model calls the values and errors; None for the names of the columns.
+        values: names of the columns of values, then of those of their standard errors.
+        channel_names: the channels of a model, or of a whole table that is read in parts; None takes those that occur,
+            sorted.
+        value_names: what a model calls the columns in `values`; None for the names of the columns.
         id_name: what the ids are called in the data set.
         objects: the table with one row per series, if static columns are read from it; else None.
-        factors: {column: factor} by which its numbers are multiplied, as it is in another unit than a model's.
+        factors: {column: factor} by which its numbers are multiplied, to convert them to the unit of a model.
     """
 
     source: Source
@@ -109,15 +111,16 @@ class TableReader:
         others: Sequence[str] = (),
         id_name: str | None = None,
     ) -> TableReader:
-        """Open a table and find the columns of a schema in it; the rows are not read yet.
+        """Open a table and look up the columns of a schema in it; the rows are not read yet.
 
         Args:
             source: a file, a folder, a pattern, "-" for standard input, a data frame, or what `open_source` made of it.
-            schema: which columns to read, and how. Without values, all columns that have no other role are values.
+            schema: which columns to read, and how. If it names no values, all columns without another role are values.
             channel_names: the channels of a model; None without one, or if it has none. An observation of another
-                channel is left out, or refused in a strict reading.
-            value_names: what a model calls its values; None without one. A column "lc.flux" may be its "flux".
-            others: columns that have another role, such as a label, and are no channels.
+                channel is left out, or refused if the schema is strict.
+            value_names: what a model calls its values and errors; None without one. They become the names in the data
+                set if the columns are called so, but for nested columns: "lc.flux" may be "flux".
+            others: columns that have another role, such as a label, and are no values.
             id_name: what the ids are called in the data set; None takes the name of their column.
 
         Raises:
@@ -203,10 +206,10 @@ class TableReader:
 
     @cached_property
     def _static(self) -> list[tuple[str, Facts]]:
-        """Pairs of a table's name and its static columns (`Facts`): for this table and that of objects, if named.
+        """Pairs of a table's name and its static columns (`Facts`): for this table and that of objects, if it has some.
 
-        They are read once for the whole table, so that they are alike in all parts of it. Reading them may raise an
-        InputError, as `Facts.read` does.
+        They are read once for the whole table, so that they are alike in all parts of it. Raises InputError for an id
+        column that is missing, or for columns that `Facts.read` refuses.
         """
         schema, facts = self.schema, []
         for table in (self.source, self.objects):
@@ -265,11 +268,10 @@ class TableReader:
         return replace(dataset, reading=report, sides=dataset.sides if report.limits else None)
 
     def _mapped(self, datasets: Iterator[SeriesDataset]) -> SeriesDataset | None:
-        """Join the data sets of consecutive parts of a table to one with memory-mapped columns; None if there is none.
+        """Join the data sets of consecutive parts of a table to one with memory-mapped columns; None if there are none.
 
-        The columns are written to a file next to the table's files, or in a temporary folder if these have none that
-        can be written to; it needs no removal, as it goes with the data set. Raises InputError ("no-room") if there is
-        no room.
+        The columns are written to a file next to the table's files, or in a temporary folder if that is not possible.
+        The file needs no removal, as it goes with the data set. Raises InputError ("no-room") if there is no room.
         """
         first: SeriesDataset | None = None
         per_series: list[tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]] = []
@@ -277,7 +279,7 @@ class TableReader:
         def columns() -> Iterator[Columns]:
             """Yield the columns of each data set.
 
-            Sets `first` to the first data set, and adds lengths, ids and static columns of each to `per_series`.
+            Sets `first` to the first data set, and adds the lengths, ids and static columns of each to `per_series`.
             """
             nonlocal first
             for one in datasets:
@@ -309,14 +311,15 @@ class TableReader:
     def parts(self) -> Iterator[Part]:
         """Yield the table in parts of whole series, about 262,144 observations each, in order of first appearance.
 
-        A part whose series have no observations has the `dataset` None; a table of only such parts ends without an
-        error. What `read` warns of or refuses for the whole table comes after the last part.
+        A part whose series have no observations has the `dataset` None, and no error is raised even if all parts are
+        so. Warnings and errors on the table as a whole come after the last part, if any part has observations.
 
         Raises:
-            InputError: as `read` does.
+            InputError: a file that cannot be read; columns that are not numeric; many rows that repeat the series, time
+                and channel of others ("duplicates"); in a strict reading, any cell that cannot be used.
 
         Warns:
-            InputWarning: as `read` does.
+            InputWarning: once for the whole table, of each kind of row that is left out, and of what looks wrong.
         """
         reports, observed = [], False
         for part in self._parts(PART, whole=self.source.observations(self.columns) <= PART):
@@ -330,8 +333,8 @@ class TableReader:
     def _parts(self, size: int, whole: bool) -> Iterator[Part]:
         """Yield parts of whole series, in the order in which the series first appear.
 
-        Ids and channels have one type in all parts, and channels one numbering. Raises InputError as `read` does, but
-        for a part without observations, which has the error in `why`.
+        Ids and channels have one type in all parts, and a channel one number. A part without observations has the error
+        in `why`; for anything else, raises InputError as `read` does.
 
         Args:
             size: about how many observations a part has.
@@ -378,10 +381,10 @@ class TableReader:
             yield Part(ids, observed, dataset, why)
 
     def _with_notes(self, report: ReadingReport) -> ReadingReport:
-        """Return a report on all rows plus the source's broken lines, notes and units, and doubts on static columns.
+        """Add to a report on all rows what is known of the table as a whole, and return it.
 
-        A line is broken if it has another number of cells than the header. Raises InputError ("unusable-cell") for one
-        in a strict reading.
+        This is the number of broken lines, with another number of cells than the header; the source's notes and units;
+        and doubts on static columns. Raises InputError ("unusable-cell") for a broken line in a strict reading.
         """
         count, first = self.source.rejected()
         if count:
@@ -398,10 +401,12 @@ class TableReader:
     # ── building ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def build(self, columns: dict[str, pa.Array]) -> SeriesDataset:
-        """Build a data set, without static columns, from the cells of the table or of a part of it.
+        """Build a data set from the cells of the table or of a part of it.
+
+        It lacks the static columns that the schema names.
 
         Args:
-            columns: {name: Arrow array [rows]} of all of `self.columns`.
+            columns: {name: Arrow array [rows]} for each of `self.columns`.
 
         Raises:
             NoObservations: no rows, or none with a value.
@@ -423,13 +428,14 @@ class TableReader:
         return replace(dataset, value_names=self.value_names or dataset.value_names)
 
     def rows(self, columns: dict[str, pa.Array]) -> Observations:
-        """Convert cells to observations, in the order of the rows; untimed ones become static if the schema says so.
+        """Convert cells to observations, in the order of the rows.
 
-        Flagged rows, and those of an unknown channel, are left out already; other rows stay, with NaN for what is
-        missing. The values are those of `self.values`, errors included.
+        Flagged rows, and those of an unknown channel, are left out; other rows stay, with NaN for what is missing. In a
+        table with channels, rows without a time become static columns if the schema's `untimed` is "static". The
+        columns of values are `self.values`, errors included.
 
         Args:
-            columns: {name: Arrow array [rows]} of all of `self.columns`.
+            columns: {name: Arrow array [rows]} for each of `self.columns`.
 
         Raises:
             InputError: a column that is not numeric; times that are none; in a strict reading, an unknown channel
@@ -439,12 +445,12 @@ class TableReader:
         series, ids = cells.encode_labels(columns[schema.id], schema.id)
 
         def numbers(name: str, sides: np.ndarray | None = None) -> np.ndarray:
-            """Read a column as floats [rows], converted by its factor; add its words and notes to `report`.
+            """Read a column as floats [rows], converted by its factor; add its words and its note to `report`.
 
             Args:
                 name: of the column.
-                sides: int8 [rows] of zeros, which is set to -1 where a cell is an upper limit ("<0.01") and 1 for a
-                    lower one. If it is None, limits count as words, and are NaN.
+                sides: int8 [rows] of zeros, in which cells are set to -1 for an upper limit ("<0.01") and 1 for a lower
+                    one; the number is then that of the limit. If it is None, limits count as words, and are NaN.
             """
             nonlocal report
             read = cells.numbers(columns[name], name, schema.na, sides is not None)
@@ -516,11 +522,10 @@ class TableReader:
     def _with_channels(
         self, rows: Observations, column: pa.Array, name: str, flags: list[tuple[str, np.ndarray]]
     ) -> Observations:
-        """Return the rows with the numbers of their channels; flagged rows and those of unknown channels are left out.
+        """Return the rows with the numbers of their channels, without flagged rows and those of unknown channels.
 
-        Channels are numbered as in `self.channel_names` or, if that is None, in the order of the sorted ones that
-        occur; a missing channel is -1. If the schema's `untimed` is "static", rows without a time become static columns
-        first.
+        Channels are numbered as in `self.channel_names`. If that is None, those that occur are sorted and numbered. A
+        missing channel is -1. Rows without a time are first made static columns, if the schema's `untimed` is "static".
 
         Args:
             rows: all rows of the table or of a part of it.
@@ -551,10 +556,15 @@ class TableReader:
 
 
 def _joined_static(parts: Sequence[dict[str, np.ndarray]], counts: Sequence[int]) -> dict[str, np.ndarray]:
-    """Join the static columns of parts of a table, of `counts` series each: {name: one value per series of all}.
+    """Join the static columns of parts of a table: {name: one value per series of all parts}.
 
-    A part may lack a column that rows without a time make (see `_facts`). If no part has a value of that channel, it is
-    False there; else it is NaN, and so it is in parts that only know whether a series has such a row.
+    A part may lack a column that rows without a time make (see `_facts`). Its series get False there if the column is
+    boolean in all other parts, else NaN. If the column holds numbers in some parts and booleans in others, the booleans
+    become NaN.
+
+    Args:
+        parts: {name: one value per series} of each part.
+        counts: number of series of each part.
     """
     static = {}
     for name in dict.fromkeys(name for part in parts for name in part):
@@ -589,14 +599,14 @@ def announce(report: ReadingReport | None) -> None:
 
 
 def _facts(rows: Observations, codes: np.ndarray, names: np.ndarray) -> dict[str, np.ndarray]:
-    """Turn rows without a time into static columns: {channel: one value per series [S]}.
+    """Turn rows without a time into static columns: {channel: one value for each of S series}.
 
-    A column holds the first value of each series, NaN without one. If a channel has no value at all, its column says
-    whether a series has such a row, as booleans.
+    A channel's column holds the value in the first such row of each series, float64, with NaN for a series without one.
+    If none of these rows has a value, the column says whether the series has such a row, as booleans.
 
     Args:
-        rows: all rows; their first values are taken.
-        codes: int [n], index of each row's channel in `names`; -1 for rows that are no facts.
+        rows: all rows; only the first of their columns of values is used. S is the number of their ids.
+        codes: int [n], index of each row's channel in `names`; -1 for rows that have a time.
         names: the channels.
     """
     columns, values = {}, measured(rows)[:, 0]
@@ -611,19 +621,19 @@ def _facts(rows: Observations, codes: np.ndarray, names: np.ndarray) -> dict[str
 
 
 def _unit_factors(table: Source, schema: TableSchema) -> dict[str, float]:
-    """Return {column: factor} for columns whose unit differs from training's, if `schema.convert`; else {}.
+    """Return {column: factor} to convert columns to the units of a model's training; {} without `schema.convert`.
 
-    Units that are equal by another name are passed over.
+    Columns whose unit is the same, also by another name, are not among them.
 
     Args:
         table: the table, with its units.
-        schema: with the units of training.
+        schema: its `units` are those of training.
 
     Raises:
         InputError: a factor is needed, and astropy knows none or is not installed ("unit").
 
     Warns:
-        InputWarning: without `schema.convert`, for each such column, with the factor if astropy knows it.
+        InputWarning: without `schema.convert`, for each column in another unit, with the factor if astropy knows it.
     """
     factors = {}
     for name, trained in schema.units.items():

@@ -130,10 +130,10 @@ class TableSchema:
     units: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check names and options, alone and together; a single name becomes a tuple, and words in `na` texts.
+        """Check the fields, alone and together; a single name becomes a tuple, and words in `na` become texts.
 
-        Raises InputError for a value of the wrong type, or no choice of its field, for a column with two roles
-        ("column-twice"), and for options that exclude each other.
+        Raises InputError for a value of the wrong type or none of the choices of its field, for no values without
+        `wide`, for a column with two roles ("column-twice"), and for options that exclude each other.
         """
         words = (self.na,) if isinstance(self.na, str | float | int) else self.na
         object.__setattr__(self, "na", tuple(map(str, words)))  # -999 is a word, too
@@ -183,7 +183,8 @@ class TableSchema:
     def roles(self) -> list[tuple[str, str]]:
         """Pairs (role, column), such as ("time", "mjd"), for every column that is named or is the default of its role.
 
-        Roles are the fields in `COLUMN_ROLES`, in this order; a role with several columns has several pairs.
+        Roles are the fields in `COLUMN_ROLES`, in this order. A role with several columns has several pairs, and a role
+        without a column has none.
         """
         named = [(role, getattr(self, role)) for role in COLUMN_ROLES]
         lists = [(role, value if isinstance(value, tuple) else (value,)) for role, value in named if value is not None]
@@ -191,13 +192,14 @@ class TableSchema:
 
     @classmethod
     def resolve(cls, given: Mapping[str, Any], of_model: Mapping[str, Any] | None = None) -> TableSchema:
-        """Merge options: those given, else the model's, else the defaults.
+        """Make a schema of options: each as it is given, else as the model has it, else the default.
 
-        A given `wide` drops the model's `channel`, and the other way round; so do the sides of limits.
+        A given `wide` drops the model's `channel`, and the other way round; so do `upper_limits` and `lower_limits`.
+        The default of `values` is () if `wide` is given.
 
         Args:
-            given: fields by name; None, False and () count as not given, and names of no field are passed over.
-            of_model: fields of the schema of a model's training table; its `objects` is not used. None without a model.
+            given: {field: value}; None, False and () count as not given, and names of no field are passed over.
+            of_model: {field: value} of a model's training table, whose `objects` is not used. None without a model.
 
         Raises:
             InputError: options that exclude each other, or that `__post_init__` refuses.
@@ -222,12 +224,13 @@ class TableSchema:
     ) -> TableSchema:
         """Return the schema for a model's input: that of its training table, changed by what a user gives.
 
-        Static columns, errors and positions are those of the preprocessor, and limits are left out if it reads none.
+        Static columns, errors and positions are always those of the preprocessor. Censored values (limits such as <5)
+        are left out if it reads none.
 
         Args:
             preprocessor: the model's `ObservationPreprocessor`.
-            columns: the fields of the schema of its training table, by name.
-            given: the fields that a user gives, as for `resolve`; None for none.
+            columns: {field: value} of the schema of its training table.
+            given: {field: value} that a user gives, as for `resolve`; None for nothing.
 
         Raises:
             InputError: options that exclude each other.
@@ -240,10 +243,10 @@ class TableSchema:
         return replace(schema, static=static, **of_model)
 
     def with_values_of(self, dataset: Any) -> TableSchema:
-        """Return the schema with what reading a table settled: the units, and in a wide table the names of values.
+        """Return the schema with the units that reading a table showed and, if it is wide, the names of its values.
 
         Args:
-            dataset: the `SeriesDataset` that was read from the table.
+            dataset: the `SeriesDataset` that was read from the table. If it has no report on the reading, units are {}.
         """
         values = tuple(dataset.channel_names or dataset.value_names) if self.wide else self.values
         return replace(self, values=values, units=dataset.reading.units if dataset.reading else {})
@@ -255,6 +258,6 @@ def option(field: str) -> str:
 
 
 def helps() -> dict[str, str]:
-    """Return {field: help} for the command's options, taken from the docstring of `TableSchema`; a line each."""
+    """Return {field: help} for the command's options, each on one line, taken from the docstring of `TableSchema`."""
     parameters = (getdoc(TableSchema) or "").partition("----------\n")[2]
     return {name: " ".join(text.split()) for name, text in re.findall(r"^(\w+)\n((?:    .*\n?)+)", parameters, re.M)}

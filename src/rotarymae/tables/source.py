@@ -160,9 +160,9 @@ class Source:
     def with_numbered(self, stem: str) -> Source:
         """Return the table with numbered columns, such as FLUX.1, FLUX.2, ..., joined to one list in each row.
 
-        They are replaced by three columns: the lists, called like the stem without a point, blank or underscore at its
-        end, or "value" without a stem; "number", a list of the columns' numbers or dates; and "series", the number of
-        the row, from 1. A note says so.
+        Three columns replace them: "series", the number of the row, from 1; "number", a list of the columns' numbers or
+        dates; and the lists of cells, as "FLUX", the stem without points, blanks and underscores at its end, or as
+        "value" if nothing remains. A note says so.
 
         Args:
             stem: the columns' common beginning, "FLUX."; "" for columns whose whole names are numbers or dates.
@@ -204,8 +204,9 @@ class Source:
     def with_time(self, name: str) -> Source:
         """Return the table with columns of parts of dates replaced by one column of timestamps, called `name`.
 
-        The table is returned as it is if it has a column `name`, or lacks one of the parts or a coarser one than these.
-        Rows whose parts make no date are null. Years of two digits are those from 1969 to 2068.
+        A timestamp is the beginning of what the parts name, such as the first day of a month or the Monday of a week.
+        It is null in rows whose parts make no date. Years of two digits are those from 1969 to 2068. The table is
+        returned as it is if it has a column `name`, or lacks one of the parts or one that is coarser than these.
 
         Args:
             name: the names of the parts joined by "+", such as "year+month+day+hour"; each must be in `DATE_PARTS`.
@@ -325,8 +326,8 @@ class Source:
     def rejected(self) -> tuple[int, str]:
         """Return how many text lines were left out for a wrong number of cells, and a text on the first of them.
 
-        It is (0, "") without such a line, and for a table that is no text file. The lines of the last reading count;
-        the files are read now, if they were not before.
+        The result is (0, "") without such a line, and for a table that is no text file. Lines that `read` and `rows`
+        met so far count, each once; if neither was called, the files are read now.
         """
         if not self.is_text:
             return 0, ""
@@ -343,10 +344,10 @@ class Source:
         return count, f"line {line}{where}: {why}".replace("\n", " ") if count else ""
 
     def observations(self, columns: Sequence[str]) -> int:
-        """Return the number of rows; if any of some columns hold lists, the number of entries in the first such column.
+        """Return the number of observations: of rows, or of entries of lists if any of some columns holds lists.
 
-        For text or JSON files it is an estimate, a row for each 32 bytes. Raises InputError for another file that
-        cannot be read ("unreadable").
+        The entries are those of the first column of lists. For text or JSON files the number is an estimate, a row for
+        each 32 bytes. Raises InputError for another file that cannot be read ("unreadable").
         """
         if self._bytes_of_text is not None:
             return self._bytes_of_text // 32
@@ -425,7 +426,7 @@ class Source:
 
     @functools.cached_property
     def _database(self) -> duckdb.DuckDBPyConnection:
-        """The DuckDB connection that `read`, `rows` and `rejected` share; it knows the lines that were left out."""
+        """The DuckDB connection that `read`, `rows` and `rejected` share; it lists the text lines that are left out."""
         return self._connect()
 
     def _connect(self) -> duckdb.DuckDBPyConnection:
@@ -436,7 +437,7 @@ class Source:
         return database
 
     def _selected(self, columns: Sequence[str], number: bool = False) -> str:
-        """Return the SQL expressions of columns, for SELECT, which are called c0, c1, ... in the result.
+        """Return the SQL expressions of columns, joined by commas for SELECT; the result has columns c0, c1, ...
 
         Numbers stand for names, as DuckDB takes "time" and "Time" for one. With `number`, or without any columns, the
         number of the row, counted from 1, is added as _row.
@@ -445,11 +446,15 @@ class Source:
         return ", ".join(cells_of + (["row_number() OVER () AS _row"] if number or not cells_of else []))
 
     def _flattened(self, columns: Sequence[str], equal: bool = True) -> str:
-        """Return SQL expressions, for SELECT, that make a row of each entry of lists in what `_selected` gives.
+        """Return SQL expressions, joined by commas for SELECT, that make a row of each entry of the lists in a table.
 
-        The columns are those given to `_selected`. A row without entries keeps one, which is null. With `equal`, a
-        column _unequal is added: the row's number _row where its lists differ in length, else null. Without columns it
-        is "1".
+        A row without entries keeps one, which is null. The result is "1" without columns.
+
+        Args:
+            columns: the names that were given to `_selected`, the result of which is the table, with columns c0, c1,
+                ...
+            equal: add a column _unequal if several columns hold lists: the number _row of a row whose lists differ in
+                length, else null.
         """
         lists = [i for i, name in enumerate(columns) if is_list(self.kinds[name])]
         cells_of = [f"c{i}" for i in range(len(columns))]
@@ -461,9 +466,10 @@ class Source:
         return ", ".join(cells_of) or "1"
 
     def _with_equal_lists(self, table: pa.Table) -> pa.Table:
-        """Return a table that was queried with `_flattened` without its column _unequal, if it has one.
+        """Check the column _unequal of a table that was queried with `_flattened`; return the table without it.
 
-        Raises InputError ("unequal-lists") if a row is marked in it, as its lists differ in length.
+        A table without this column is returned as it is. Raises InputError ("unequal-lists") if the column names a row,
+        as the lists in this row differ in length.
         """
         if "_unequal" not in table.column_names:
             return table
@@ -478,11 +484,10 @@ class Source:
         return table.drop_columns("_unequal")
 
     def _restored(self, table: pa.Table, columns: Sequence[str]) -> dict[str, pa.Array]:
-        """Return {name: Arrow array} of a query's result, whose columns c0, c1, ... are those of these names.
+        """Return a query's result, whose columns are c0, c1, ..., as {name: Arrow array} for the names in `columns`.
 
-        They are cast to the types of `self.kinds`, as DuckDB lacks some, such as durations. A column that cannot be
-        cast back keeps the type that DuckDB gave it. Lists were made rows already, so the type is that of their
-        entries.
+        Each array is cast to the column's type in `self.kinds`, of lists to that of their entries, as DuckDB lacks some
+        types, such as durations. An array that cannot be cast keeps the type that DuckDB gave it.
         """
         arrays = {}
         for i, name in enumerate(columns):
@@ -539,19 +544,22 @@ def _pattern(path: Path) -> str:
 
 
 def _with_point(cell: str) -> str:
-    """Return SQL for a cell, given as SQL, of text, in which a decimal comma becomes a point: 1.234,5 gives 1234.5.
+    """Return SQL that turns the decimal comma of a text into a point: "1.234,5" becomes "1234.5".
 
-    Marks between thousands are left out, and cells that are no such numbers stay as they are.
+    Marks between thousands are left out. Texts that are no such numbers stay as they are.
+
+    Args:
+        cell: SQL for the text, such as the name of a column.
     """
     plain = f"replace(regexp_replace({cell}, {_literal(SPACE)}, '', 'g'), ',', '.')"
     return f"CASE WHEN regexp_full_match({cell}, {_literal(COMMA_OR_SPACES)}) THEN {plain} ELSE {cell} END"
 
 
 def _flat(schema: pa.Schema, columns: Sequence[str] | None = None) -> tuple[dict[str, pa.DataType], dict[str, str]]:
-    """Return {column: Arrow type} and {column: SQL expression} of a schema, with fields of structs as "column.field".
+    """Flatten a schema to {column: Arrow type} and {column: SQL expression}, with fields of structs as "column.field".
 
-    Fields of lists of structs become lists, and dictionaries the type of their values. Of two columns with one name the
-    first counts, and a plain column before a field.
+    Fields of lists of structs become lists. A dictionary-encoded column has the type of its values. If two columns get
+    one name, a plain column goes before a field, and else the first counts.
 
     Args:
         schema: the Arrow schema.
@@ -595,10 +603,10 @@ def open_source(source: Any, header_row: int | None = None, numbered: str | None
 
     Args:
         source: the path of a file or folder, a pattern such as "night*.csv", "-" for standard input, or a data frame.
-            Several files are one table. A `Source` is returned as it is, but for `numbered`.
+            Several files are one table. A `Source` is returned as it is, unless `numbered` is given.
         header_row: the line of a text file, counted from 1, that names the columns; None guesses it.
-        numbered: the common beginning of numbered columns that are a series per row (`Source.with_numbered`); None
-            without such.
+        numbered: the common beginning, such as "FLUX.", of numbered columns that make a series of each row. They are
+            joined by `Source.with_numbered`, unless there is a column "number". None without such columns.
 
     Raises:
         InputError: no such file ("no-file"); a suffix that is not known ("unknown-format"); files of several formats,
@@ -691,8 +699,8 @@ def _open_frame(frame: Any) -> Source:
 def _with_index(frame: Any) -> Any:
     """Return a pandas frame with its named index levels as columns.
 
-    An index of dates or durations without a name becomes the column "time". Levels whose name a column has stay in the
-    index.
+    An index of dates or durations without a name becomes the column "time". A level stays in the index if a column has
+    its name.
     """
     if frame.index.names == [None] and frame.index.dtype.kind in "mM" and "time" not in frame.columns:
         frame = frame.rename_axis("time")
@@ -701,10 +709,10 @@ def _with_index(frame: Any) -> Any:
 
 
 def _frame_column(frame: nw.DataFrame[Any], name: str) -> pa.Array:
-    """Return the column `name` of a data frame as an Arrow array; one of numbers and limits ("<0.01") as texts.
+    """Return the column `name` of a data frame as an Arrow array; if numbers and limits ("<0.01") are mixed, as texts.
 
     Raises:
-        InputError: values of mixed type, or of one that Arrow lacks ("mixed-type").
+        InputError: values of otherwise mixed type, or of one that Arrow lacks ("mixed-type").
     """
     try:
         column = frame.get_column(name)
@@ -763,7 +771,8 @@ def _of_table(table: pa.Table, name: str, files: Sequence[Path] = (), **attribut
 def without_headers(columns: dict[str, pa.Array], name: str) -> tuple[dict[str, pa.Array], int]:
     """Return the columns of a text file without rows that repeat the header, and how many such rows there were.
 
-    They stem from files that were written one below the other. With a single column of texts nothing is left out.
+    Such rows stem from files that were written one below the other. With fewer than two columns of texts, nothing is
+    left out.
 
     Args:
         columns: {name: Arrow array [rows]}; columns of another type than text, and unnamed ones, are not compared.
@@ -795,7 +804,7 @@ def without_headers(columns: dict[str, pa.Array], name: str) -> tuple[dict[str, 
 
 
 def id_parts(name: str, columns: Iterable[str]) -> list[str]:
-    """Return the names that "+" joins in a name such as "subject+trial"; [] without "+", or if it is in `columns`."""
+    """Return the names that "+" joins in a name such as "subject+trial"; [] without "+", or if `columns` has it."""
     return [] if name in columns or "+" not in name else name.split("+")
 
 
@@ -803,8 +812,8 @@ def date_parts(names: Iterable[str]) -> dict[str, str]:
     """Return the columns that hold parts of dates, by the part: {"year": "YY", "month": "MM", "day": "DD"}.
 
     A column holds a part if its name, in upper or lower case, is among those in `DATE_PARTS`; but "min" is no minute
-    next to "max" or "mean". A part counts only if every coarser one in its line of `DATES` has a column; the line with
-    the most parts is taken. {} if that has fewer than two.
+    next to "max" or "mean". The parts follow one of the lines of `DATES`, such as year, month, day, up to the first
+    part that has no column. The line with the most parts is taken; the result is {} if it has fewer than two.
     """
     names = list(names)
     if STATISTICS & {name.lower() for name in names}:
@@ -814,9 +823,10 @@ def date_parts(names: Iterable[str]) -> dict[str, str]:
 
 
 def _parts_in_order(names: Sequence[str], order: Sequence[str]) -> dict[str, str]:
-    """Return {part: column} for parts of dates, keys of `DATE_PARTS`, in `order`, up to the first that has no column.
+    """Return {part: column} for the parts of dates in `order`, up to the first that has no column among `names`.
 
-    A column of a part is that of `names` which is called as in `DATE_PARTS`, in any case, the likeliest first.
+    A column of a part is called by one of its words in `DATE_PARTS`, in upper or lower case. Of several, that of the
+    likeliest word is taken.
     """
     parts: dict[str, str] = {}
     for part in order:
@@ -829,9 +839,13 @@ def _parts_in_order(names: Sequence[str], order: Sequence[str]) -> dict[str, str
 
 
 def _number_of_part(cell: str, part: str) -> str:
-    """Return SQL for a cell, given as SQL, that holds a `part` of a date, as a number; null if it is out of range.
+    """Return SQL for the number of a part of a date in a cell; it is null if the number is missing or out of range.
 
-    Parts are keys of `DATE_PARTS`. All but seconds must be whole; a "Q" before a quarter is left out.
+    All parts but seconds must be whole; a "Q" before a quarter is left out.
+
+    Args:
+        cell: SQL for the cell, such as the name of a column.
+        part: a key of `DATE_PARTS`.
     """
     cell = f"ltrim(CAST({cell} AS VARCHAR), 'Qq')" if part == "quarter" else cell
     number, (_, low, high) = f"TRY_CAST({cell} AS DOUBLE)", DATE_PARTS[part]
@@ -855,10 +869,10 @@ def _units_of(schema: pa.Schema) -> dict[str, str]:
 
 
 def table_files(path: Path) -> tuple[Path, ...]:
-    """Return the table files of a path, sorted: that of a file, those in a folder, or those of a pattern.
+    """Return the table files that a path names, sorted: the file itself, those in a folder, or those of a pattern.
 
-    Folders inside a folder are looked through, too. There, files with other suffixes than those of tables, and names
-    that begin with "." or "_", are passed over. Files of a pattern may have any suffix.
+    In a folder and the folders inside it, files with other suffixes than those of tables are passed over, and so are
+    names that begin with "." or "_". Files of a pattern may have any suffix.
 
     Raises:
         InputError: there is none ("no-file").
@@ -900,7 +914,9 @@ def _suffix(path: Path) -> str | None:
 
 
 def format_of(path: Path) -> str:
-    """Return the format of a file, a value of `FORMATS`, by its suffix; "csv" or "json" for text of an unknown suffix.
+    """Return the format of a file, a value of `FORMATS`, by its suffix; if the suffix is unknown, by its first bytes.
+
+    A text of an unknown suffix is "json" if it begins with a bracket, else "csv".
 
     Raises:
         InputError: an unknown suffix of a file that is no text ("unknown-format").
@@ -940,7 +956,7 @@ def standard_input() -> Path:
 
 
 def _one_layout(name: str, paths: Sequence[Path], layouts: Sequence[Sequence[str]]) -> dict[str, InputError]:
-    """Check that files have the same columns, in any order, and return those that cannot be read.
+    """Check that files have the same columns, in any order; return the columns that cannot be read.
 
     Args:
         name: what messages call all files together.
@@ -975,8 +991,8 @@ def _open_text(paths: tuple[Path, ...], format: str, name: str, header_row: int 
     """Open text files, all "csv" or all "tsv", as one table, which messages call `name`; all cells are read as text.
 
     The line `header_row`, counted from 1, names the columns; None guesses it. Raises InputError for a file that
-    `formats.sniff` refuses, such as one that ends before its header ("empty-file"), for files with different columns
-    ("unknown-column"), and for too many columns ("too-large").
+    `formats.sniff` refuses, such as one that ends before its header ("empty-file"); for files with different columns
+    ("unknown-column"); and for too many columns ("too-large").
     """
     texts = formats.sniff_all(paths, format, header_row)
     twice = _one_layout(name, paths, [text.names for text in texts])
@@ -1034,8 +1050,8 @@ def _open_parquet(paths: tuple[Path, ...], name: str) -> Source:
 def _open_json(paths: tuple[Path, ...], name: str) -> Source:
     """Open JSON files as one table, which messages call `name`: records, rows as lists, or an object of columns.
 
-    Raises InputError for too many columns, or a file that is too large to be read whole ("too-large"), and ValueError
-    for a file of no such form, or columns of unequal length.
+    Raises InputError for too many columns, or a file that has to be read whole and is too large ("too-large"). Raises
+    ValueError for a file of no such form, or columns of unequal length.
     """
     files = [path if path.suffix.lower() != ".bz2" else as_utf8(path, formats.Text()) for path in paths]
     largest = min(max(1 << 24, *(path.stat().st_size for path in paths)), 1 << 27)  # of an object; all may be one
