@@ -552,3 +552,13 @@ def test_an_id_that_is_the_day_of_its_rows_is_an_id(tmp_path):
     rows = [(d, f"2024-05-{d:02d}T{h:02d}:00:00", DRAW.normal()) for d in range(1, 6) for h in range(24)]
     schema = looked_at(pd.DataFrame(rows, columns=["patient_id", "time", "value"]), tmp_path)[0]
     assert (schema.id, schema.values) == ("patient_id", ("value",))
+
+
+def test_a_refusal_says_what_is_constant_and_that_even_steps_need_times(tmp_path):
+    table = pd.DataFrame({"created_at": stamps(30), "field1": 31.7, "field2": 58.0, "note": ""})
+    with pytest.raises(InputError, match="'field1', 'field2' hold one value throughout") as caught:
+        looked_at(table, tmp_path)
+    assert "'note' is empty" in str(caught.value) and caught.value.code == "no-values"
+    with pytest.raises(InputError, match="rows are at even steps") as caught:
+        looked_at("1500909471.0\n4.0\n" + "\n".join(f"{x:.4f}" for x in DRAW.normal(size=60)) + "\n", tmp_path)
+    assert caught.value.code == "no-time"

@@ -678,13 +678,14 @@ class _Proposer:
     def described(self, columns: Mapping[str, Column]) -> str:
         """Return columns, {name: column}, as text for the end of an error message.
 
-        It lists their names, with examples of up to three columns of texts; which are empty; which of the table cannot
-        be read, and why; and how a text file was read.
+        It lists their names, with examples of up to three columns of texts; which are empty, and which hold one value
+        only; which of the table cannot be read, and why; and how a text file was read.
         """
         texts = [c for c in columns.values() if c.text and c.distinct > 0 and not (c.dates or c.clock)][:3]
         said = [f" {c.name!r} holds texts ({listed(c.cells.drop_null().unique()[:2].to_pylist())})." for c in texts]
-        empty = (name for name, c in columns.items() if c.distinct == 0)
+        empty, constant = ([name for name, c in columns.items() if c.distinct == count] for count in (0, 1))
         said += [f" {text}" for text in _said(empty, " are empty.", " is empty.")]
+        said += [f" {text}" for text in _said(constant, " hold one value throughout.", " holds one value throughout.")]
         said += [f" Besides, {text}" for text in self.source.said_unreadable]
         if self.source.is_text and self.source.notes:
             said.append(f" The file is read thus: {'; '.join(self.source.notes)}; --header-row names another header.")
@@ -713,6 +714,8 @@ class _Proposer:
                     )
                     advice += f"first (pandas.melt), or a series of each row by --numbered {stem!r}"
                     advice += f" (or {listed(others)})." if others else "."
+                if not advice and all(c.numeric for c in self.columns.values()):
+                    advice = " If the rows are at even steps, add a column with the time of each."
                 raise InputError(
                     f"no column looks like time; name it by --time. There are {self.described(self.columns)}{advice}",
                     code="no-time",
