@@ -51,8 +51,8 @@ class ClassLabels(Target):
 
     Attributes:
         classes: names in the order of the model's outputs.
-        weights: factors for the probabilities before the largest is taken (`partners.decide`); empty if the most
-            probable class is predicted.
+        weights: a factor for the probability of each class; the class with the largest product is predicted. Empty if
+            the most probable class is.
     """
 
     task: ClassVar[str] = "classification"
@@ -60,7 +60,11 @@ class ClassLabels(Target):
     weights: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raise InputError for fewer than two classes, equal ones, text among numbers, or weights that do not fit."""
+        """Raise InputError for classes or weights that cannot be.
+
+        There must be two classes or more, all different, and all texts or none of them. Weights are empty, or a
+        positive number for each class.
+        """
         kinds = {str if isinstance(name, str) else float for name in self.classes}
         if len(self.classes) < 2 or len(set(self.classes)) < len(self.classes) or len(kinds) > 1:
             raise InputError(f"classes are {listed(self.classes)}; wanted at least two different ones of one kind.")
@@ -70,9 +74,7 @@ class ClassLabels(Target):
 
     @staticmethod
     def check(targets: Any, series: int) -> np.ndarray:
-        """Return class labels as an array [series], after checking that they can be learnt.
-
-        The array is one of strings, numbers or booleans.
+        """Return class labels as an array of strings, numbers or booleans, [series], after checking them.
 
         Args:
             targets: labels, in the order of the series.
@@ -106,7 +108,9 @@ class ClassLabels(Target):
 
     @staticmethod
     def check_config(config: FitConfig, targets: np.ndarray) -> None:
-        """Raise InputError for a `loss` that classification lacks, or `decide` and `costs` that do not fit the classes.
+        """Raise InputError for a `loss` that classification lacks, or `costs` that do not fit `decide` or the classes.
+
+        With `decide` "cost" there must be a positive number for each class, else no costs.
 
         Args:
             config: the options of the fit, of which these three are read.
@@ -128,13 +132,13 @@ class ClassLabels(Target):
 
     @staticmethod
     def default_members(decide: str, targets: np.ndarray) -> int:
-        """Return the number of networks to fine-tune and average: 3 if a rare class is sought, else 1.
+        """Return how many networks are fine-tuned and averaged: 3 if a rare class is to be predicted, else 1.
 
-        It is sought if the rarest class has fewer than 200 series, and `decide` is "f1" or, with two classes of which
-        one has less than a fifth of the series, "auto".
+        It is 3 if the rarest class has fewer than 200 series, and `decide` is "f1". "auto" counts as "f1" if there are
+        two classes, one of which has less than a fifth of the series.
 
         Args:
-            decide: the option for how a class is decided.
+            decide: the option for how a class is decided from probabilities.
             targets: labels [S] of the training series.
         """
         counts = np.unique(targets, return_counts=True)[1]
@@ -151,17 +155,21 @@ class ClassLabels(Target):
         return len(self.classes)
 
     def encode(self, targets: np.ndarray) -> np.ndarray:
-        """Return class numbers int64 [S], indices into `classes`. Raises InputError for a label that is no class."""
+        """Return the class number of each label, int64 [S], an index into `classes`.
+
+        1 and "1" are the same label. Raises InputError for a label that is no class.
+        """
         return class_index(targets, self.classes)
 
     truth = encode
 
     def objective(self, model: Classifier | Regressor, encoded: np.ndarray, config: FitConfig) -> Objective:
-        """Return the loss of fine-tuning as a module that holds the model: cross-entropy with the options of `config`.
+        """Return the loss of fine-tuning, cross-entropy, as a module that holds the model.
 
         Args:
             model: the classifier to train.
-            encoded: class numbers [S] of the training series, which `class_weights` "balanced" counts.
+            encoded: class numbers [S] of the training series. With `class_weights` "balanced" each class is weighted by
+                the inverse of its number of them.
             config: its `class_weights` and `label_smoothing` are read.
         """
         weights = None
@@ -175,9 +183,9 @@ class ClassLabels(Target):
         """Return a copy with the weights by which classes are decided from probabilities.
 
         Args:
-            truth: class numbers [S] of the training and the validation series, which are only counted.
+            truth: class numbers of the training and the validation series, which are only counted.
             unseen: probabilities [n, classes] of the n validation series, by methods that have not learnt these series.
-                Without any (n = 0), the rule "f1" warns, and the most probable class is predicted.
+                Only the rule "f1" needs them; without any (n = 0) this rule warns, and gives no weights.
             config: its `decide` and `costs` give the rule.
             reporter: shows what decide="auto" comes to, and the warning.
         """
@@ -200,8 +208,8 @@ class ClassLabels(Target):
     def averaged(cls, each: Sequence[Self]) -> Self:
         """Return the labels for the average of several models' probabilities: the first's, with averaged weights.
 
-        These are geometric means of the models' weights; a model without weights counts as 1 for each class. If no
-        model has weights, the first's labels are returned.
+        A weight is the geometric mean of the models' weights for its class; a model without weights counts as 1 for
+        each class. If no model has weights, the first's labels are returned.
 
         Args:
             each: the labels of each model, all with the same classes.
@@ -212,27 +220,33 @@ class ClassLabels(Target):
         return replace(each[0], weights=tuple(np.exp(np.log(weights).mean(0)).tolist()))
 
     def change(self, whole: Tensor, without: Tensor) -> np.ndarray:
-        """Return by how much the log-probability of the predicted class falls without each observation, in nats [n].
+        """Return by how much the log-probability of the predicted class falls without each observation, [n], in nats.
+
+        That class is the most probable one of the whole series. Negative numbers say that its probability rises.
 
         Args:
             whole: the model's outputs [1, classes] for the series, before softmax.
-            without: those for the series without each of its n observations [n, classes].
+            without: its outputs [n, classes], row i for the series without observation i.
         """
         predicted = int(whole.argmax())
         return (whole.log_softmax(1)[0, predicted] - without.log_softmax(1)[:, predicted]).cpu().numpy()
 
     def decide(self, probabilities: np.ndarray) -> np.ndarray:
-        """Return the class numbers [S] whose probability [S, classes], times the class's weight, is largest."""
+        """Return the class numbers, int [S], whose probability times the class's weight is largest.
+
+        Args:
+            probabilities: [S, classes].
+        """
         return decide(probabilities, self.weights)
 
     def predicted(self, probabilities: np.ndarray) -> np.ndarray:
-        """Return the names of the decided classes [S] for probabilities [S, classes]."""
+        """Return the names of the classes that `decide` picks, [S], for probabilities [S, classes]."""
         return np.array(self.classes)[self.decide(probabilities)]
 
     def columns(self, probabilities: np.ndarray) -> dict[str, list[Any]]:
-        """Return {name: list [S]}, the columns of an output table for probabilities [S, classes].
+        """Return {name: list of S cells}, the columns of an output table for probabilities [S, classes].
 
-        They are "predicted", the decided classes, and "probability_NAME" for each class.
+        They are "predicted", the names of the decided classes, and "probability_NAME" for each class.
         """
         best: dict[str, list[Any]] = {"predicted": [self.classes[i] for i in self.decide(probabilities)]}
         return best | {f"probability_{name}": probabilities[:, i].tolist() for i, name in enumerate(self.classes)}
@@ -305,13 +319,18 @@ class NumberTargets(Target):
 
     @property
     def outputs(self) -> int:
-        """Number of outputs of the model: the numbers of each series' target."""
+        """Number of outputs of the model: how many numbers the target of a series has."""
         return len(self.mean)
 
     def encode(self, targets: np.ndarray) -> np.ndarray:
-        """Return targets [S] or [S, outputs] standardised, float32 [S, outputs]; NaN, for a missing one, stays.
+        """Return targets standardised, float32 [S, outputs]; NaN, for a missing one, stays.
 
-        Raises InputError for another number of outputs than in training.
+        Args:
+            targets: of S series, [S] or [S, outputs], in their own units.
+
+        Raises:
+            InputError: another number of outputs than in training; a target that is no number, infinite, or too large
+                for 32 bits.
         """
         numbers = numbers_of(targets, len(targets))
         if numbers.shape[1] != self.outputs:
@@ -321,13 +340,19 @@ class NumberTargets(Target):
         return ((numbers - np.array(self.mean)) / np.array(self.std)).astype(np.float32)
 
     def truth(self, targets: np.ndarray) -> np.ndarray:
-        """Return targets [S] or [S, outputs] as float64 [S, outputs] in their own units; NaN stays."""
+        """Return targets [S] or [S, outputs] as float64 [S, outputs] in their own units; NaN stays.
+
+        Raises InputError for a target that is no number, infinite, or too large for 32 bits.
+        """
         return numbers_of(targets, len(targets))
 
     def objective(self, model: Classifier | Regressor, encoded: np.ndarray, config: FitConfig) -> Objective:
         """Return the loss of fine-tuning that `config.loss` names, as a module that holds the model.
 
-        The encoded targets are not used; other kinds of labels need them.
+        Args:
+            model: the regressor to train.
+            encoded: not used; other kinds of labels need it.
+            config: its `loss` is read.
         """
         return Supervised(model, partial(regression, loss=config.loss))
 
@@ -337,22 +362,22 @@ class NumberTargets(Target):
         return outputs.double() * std + mean
 
     def change(self, whole: Tensor, without: Tensor) -> np.ndarray:
-        """Return how far the prediction for a series moves without each of its observations, float [n].
+        """Return how far the prediction for a series moves without each of its n observations, float [n].
 
-        It is in deviations of the training targets, the root mean square over outputs.
+        It is the root mean square over outputs, in standard deviations of the training targets.
 
         Args:
             whole: the model's outputs [1, outputs] for the series.
-            without: those for the series without each of its n observations [n, outputs].
+            without: its outputs [n, outputs], row i for the series without observation i.
         """
         return (whole - without).square().mean(1).sqrt().cpu().numpy()
 
     def predicted(self, values: np.ndarray) -> np.ndarray:
-        """Return decoded values [S, outputs] as a user gets them: of a single output [S], else as they are."""
+        """Return decoded values [S, outputs] as a user gets them: [S] if there is a single output, else as they are."""
         return values[:, 0] if self.outputs == 1 else values
 
     def columns(self, values: np.ndarray) -> dict[str, list[Any]]:
-        """Return {name: list [S]}, the columns of an output table for values [S, outputs].
+        """Return {name: list of S cells}, the columns of an output table for decoded values [S, outputs].
 
         They are "predicted", or "predicted_0", "predicted_1", ... for several outputs.
         """
@@ -369,15 +394,15 @@ def choose_labels(targets: Any, name: str = "auto") -> type[Labels]:
 
     Args:
         targets: labels of all labelled series.
-        name: of the task, "classification", "regression" or "survival"; "auto" is survival for structured arrays
+        name: of the task, "classification", "regression" or "survival". "auto" is survival for structured arrays
             (durations with a status), regression if some number is not whole, and else classification.
 
     Raises:
-        InputError: an unknown task; another task than survival for structured arrays; text mixed with numbers; with
-            "auto", whole numbers or texts of which more than half are different, if there are ten series or more.
+        InputError: an unknown task; another task than survival for structured arrays; text mixed with numbers. With
+            "auto" also whole numbers or texts of which more than half are different, if there are ten series or more.
 
     Warns:
-        InputWarning: with "auto", ten or more different whole numbers, which are taken as classes.
+        InputWarning: "auto" takes ten or more different whole numbers as classes.
     """
     numbers = np.asarray(targets)
     structured = numbers.dtype.names is not None
@@ -413,7 +438,7 @@ def choose_labels(targets: Any, name: str = "auto") -> type[Labels]:
 
 
 def class_index(labels: np.ndarray, classes: Sequence[Any] | np.ndarray) -> np.ndarray:
-    """Return the index of each label in `classes`, int64 [S]; 1 and "1" are the same label.
+    """Return the index of each of S labels in `classes`, int64 [S]; 1 and "1" are the same label.
 
     Raises InputError, naming the labels, if some are no class.
     """

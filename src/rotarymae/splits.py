@@ -23,11 +23,13 @@ SPLIT_METHODS = {"column": "as it says", "groups": "whole groups held out", "lat
 
 @dataclass(frozen=True)
 class Split:
-    """Indices of the series used for training, for choosing the best epoch, and for scoring only; each part int [k].
+    """Indices of the series of each part, int [k] for k series, ascending.
 
     Attributes:
-        train, validation, test: labelled series; ascending.
-        unlabelled: the others, which pre-training also uses.
+        train: labelled series that are trained on.
+        validation: labelled series that choose the best epoch.
+        test: labelled series that are only scored.
+        unlabelled: series without a label, which pre-training also uses.
         left_out: series without a label that belong to a held-out group, which are not used at all.
     """
 
@@ -62,7 +64,7 @@ class Split:
 class SplitColumn:
     """A column with one value per series that decides how series are split.
 
-    If the values are the words train, validation (valid, val) and test (also training, testing; in any case), they name
+    If all values are the words train, validation (valid, val) and test (also training, testing; in any case), they name
     the parts. Other words name groups, which stay together. Numbers or dates have an order, of which the latest are
     held out; equal ones stay together.
 
@@ -104,12 +106,12 @@ class SplitColumn:
 
     @cached_property
     def ordered(self) -> bool:
-        """Return whether all values are numbers, and so have an order."""
+        """Return whether all values that are not missing are numbers, booleans excepted, and so have an order."""
         there = self.values[self._known].tolist()
         return all(isinstance(value, int | float) and not isinstance(value, bool) for value in there)
 
     def named_parts(self) -> np.ndarray | None:
-        """Return the part of each series, TRAIN, VALIDATION or TEST, int [S], if all values are words for parts.
+        """Return the part of each series, TRAIN (0), VALIDATION (1) or TEST (2), int [S], if all values name parts.
 
         Series without a value are then TRAIN. Returns None for other columns. Raises InputError if some words name
         train or test, and others no part.
@@ -188,16 +190,17 @@ def make_split(
         classes: their classes, in the order of `rows`; None without classes.
         holdout: share of the labelled series that is only scored; not read with a fold, or where the column names the
             part.
-        validation: share of the others that chooses the best epoch.
+        validation: share of the others that chooses the best epoch; not read where the column names that part.
         seed: for random draws.
         by: a column or fold that decides the parts. None draws them at random; with fewer than ten labelled series all
             are then trained on.
 
     Returns:
-        The parts, and a dictionary for metrics.json on how they were made: "by" is the column or None; "method" one of
-        "random", "fold", "column", "groups" and "latest"; "drawn" the parts that were drawn series by series although
-        there is a column; "left_out" the number of such series; "parts" {name: number of series}. With a fold there are
-        also "fold" and "folds".
+        The parts, and a dictionary for metrics.json on how they were made. Its "by" is the name of the column, or None.
+        "method" is "random", "fold", "column" (it names the parts), "groups" or "latest". "drawn" is a list of the
+        parts that were drawn series by series although there is a column. "left_out" is the number of series in
+        `Split.left_out`, and "parts" is {part: number of labelled series}. With a fold there are also its number "fold"
+        and the number of "folds".
 
     Raises:
         InputError: a share outside 0 to 1, or one that leaves too few series; a class that would be held out
@@ -221,7 +224,7 @@ def make_split(
         elif len(np.unique(group[rows])) < 2:
             raise InputError(
                 f"every series has the value {plain(column.values[rows[0]])!r} in the column {column.name!r}; a split "
-                "needs two different ones."
+                "needs two different ones; name another column."
             )
     drawn, few = [], method == "random" and len(rows) < MIN_SERIES_FOR_HOLDOUT
     for part, name, share in ((TEST, "holdout", holdout), (VALIDATION, "validation_fraction", validation)):
@@ -276,8 +279,9 @@ def fold_of(series: int, classes: np.ndarray | None, groups: np.ndarray | None, 
 
     Args:
         series: number of series S.
-        classes: [S]; None for one class. Without groups, classes all rarer than `folds` are not kept in proportion.
-        groups: [S]; None without groups.
+        classes: [S], the class of each series; None for one class. Proportions are not kept if, without groups, every
+            class has fewer series than `folds`.
+        groups: [S], the group of each series; None without groups.
         folds: number of folds.
         seed: for the random assignment.
 
@@ -311,7 +315,7 @@ def some_groups(groups: np.ndarray, classes: np.ndarray | None, share: float, se
 
     Args:
         groups: [S] the group of each series.
-        classes: [S], or None without classes.
+        classes: [S] the class of each series, or None without classes.
         share: of the series, more than 0 and less than 1.
         seed: for the random assignment.
 
@@ -338,7 +342,7 @@ def _parts(part_of: np.ndarray, rows: np.ndarray, classes: np.ndarray | None, by
     """Return the `Split` into the parts of the series, and check that there is something to train on.
 
     Args:
-        part_of: [S], TRAIN, VALIDATION or TEST.
+        part_of: int [S], the part of each series: TRAIN (0), VALIDATION (1) or TEST (2).
         rows: indices of the labelled series.
         classes: their classes, in the order of `rows`; None without classes.
         by: how the parts were made, in words that begin messages.
@@ -363,9 +367,9 @@ def _parts(part_of: np.ndarray, rows: np.ndarray, classes: np.ndarray | None, by
 
 
 def latest(number: np.ndarray, share: float) -> int:
-    """Return the threshold at or above which the share of the numbers is nearest to `share`.
+    """Return the number from which on series are held out, so that their share is nearest to `share`.
 
-    It is one of the numbers, but not the smallest, which is never held out.
+    It is one of `number`, and all series with it or a larger one are held out. The smallest never is.
 
     Args:
         number: int [S], of each series, with at least two different ones; equal ones stay together.
@@ -377,7 +381,7 @@ def latest(number: np.ndarray, share: float) -> int:
 
 
 def split_off(rows: np.ndarray, classes: np.ndarray | None, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Draw a random share of the rows; return (rest, part), both in the order of `rows`.
+    """Draw a random share of the rows; return (rest, part), each a selection of `rows` in their order.
 
     Every class is in both if possible, and always in the rest, because a class without training series cannot be
     learnt.
@@ -406,7 +410,7 @@ def split_off(rows: np.ndarray, classes: np.ndarray | None, share: float, seed: 
     except ValueError:
         raise InputError(
             f"a share of {share} of {len(rows)} series cannot be held out, as each part needs a series; hold out "
-            "another share (holdout), or give more series."
+            "another share, or give more series."
         ) from None
     rest, part = np.asarray(rest), np.asarray(part)
     if by is not None:

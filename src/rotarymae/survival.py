@@ -43,10 +43,11 @@ _Floats = NDArray[np.float64]
 class EventTimes(Target):
     """The intervals of time into which an event may fall, used as classes; the last class is "after all intervals".
 
-    What is known about a series is a weight for each class in its likelihood: for an observed event 1 for its interval;
-    for a censored series 1 for each later class, and for the interval of censoring the share that was left of it. This
-    is the likelihood of a density that is constant in each interval, whose survival curve is linear between edges
-    (Kvamme & Borgan 2021, doi:10.1007/s10985-021-09532-6).
+    What is known about a series is a weight for each class in its likelihood. If the event was observed, it is 1 for
+    the interval of the event. If the series was censored (followed no longer, before an event), it is 1 for each later
+    class, and for the interval of censoring the share that was left of it. This is the likelihood of a density that is
+    constant in each interval, whose survival curve is linear between edges (Kvamme & Borgan 2021,
+    doi:10.1007/s10985-021-09532-6).
 
     Attributes:
         edges: of the intervals, one more than these, ascending from 0: quantiles of the observed training events.
@@ -63,7 +64,7 @@ class EventTimes(Target):
 
     @staticmethod
     def check(targets: Any, series: int) -> np.ndarray:
-        """Return durations and events as a structured array `EVENT_TIME` [series], after checking them.
+        """Return events and durations as a structured array [series] with the fields "event" and "time", checked.
 
         Args:
             targets: structured array [series] with two fields, the event first and the duration second, under any
@@ -89,21 +90,23 @@ class EventTimes(Target):
     def check_config(config: FitConfig, targets: np.ndarray) -> None:
         """Raise InputError for an option that only classification has, or a `loss` other than "auto".
 
-        The targets are not used; other kinds of labels need them.
+        Args:
+            config: the options of the fit.
+            targets: not used; other kinds of labels need them.
         """
         refuse_class_options(config, "a time to an event")
         choose("loss", config.loss, ("auto",))
 
     @staticmethod
     def check_spans(targets: np.ndarray, spans: np.ndarray) -> None:
-        """Warn, with an InputWarning, where observations seem to go on until the event, and so reveal the duration.
+        """Warn (InputWarning) if series seem to be observed until the event, so that their length reveals the duration.
 
-        They do if durations and spans have nearly the same order (rank correlation above 0.9). Fewer than ten series
-        are not judged.
+        They do if durations and spans have nearly the same order (rank correlation above 0.9). Nothing is judged if
+        there are fewer than ten series, or if all durations or all spans are equal.
 
         Args:
-            targets: durations and events [S].
-            spans: [S], time from the first to the last observation of each series.
+            targets: structured array [S] of events and durations.
+            spans: float [S], time from the first to the last observation of each series.
         """
         from scipy.stats import spearmanr  # which takes long to import
 
@@ -122,14 +125,22 @@ class EventTimes(Target):
 
     @staticmethod
     def strata(targets: np.ndarray) -> np.ndarray | None:
-        """Return whether each series has the event, bool [S], from `EVENT_TIME` [S]; a split keeps the proportions."""
+        """Return whether the event of each series was seen, bool [S]; a split keeps the proportions.
+
+        Args:
+            targets: structured array [S] with the fields "event" and "time".
+        """
         return targets["event"]
 
     @classmethod
     def fit(cls, targets: np.ndarray) -> Self:
-        """Create from training targets `EVENT_TIME` [S], with about as many observed events in each interval.
+        """Create from training targets, with about as many observed events in each interval.
 
-        There is an interval for every ten events, at least 1 and at most 20; the last edge is the last event.
+        There is an interval for every ten events, at least 1 and at most 20, or fewer if many events are at one time.
+        The last edge is the last event.
+
+        Args:
+            targets: structured array [S] of events and durations.
         """
         known = _event_times(targets)
         times = known["time"][known["event"]]
@@ -145,11 +156,12 @@ class EventTimes(Target):
     def encode(self, targets: np.ndarray) -> np.ndarray:
         """Return the weight of each class in the likelihood of each series, float32 [S, classes].
 
-        For an observed event it is 1 for its interval; for a censored series 1 for each later class, and for the
-        interval of censoring the share that was left of it. All others are 0.
+        If the event was observed, it is 1 for the interval of the duration, which includes its upper edge. If the
+        series was censored, it is 1 for each later class, and for the interval of censoring the share of it that was
+        left. All others are 0.
 
         Args:
-            targets: durations and events, a structured array [S].
+            targets: structured array [S] of events and durations.
         """
         known = _event_times(targets)
         edges, time = np.array(self.edges), known["time"][:, None]
@@ -160,11 +172,19 @@ class EventTimes(Target):
         return np.where(known["event"][:, None], observed, censored).astype(np.float32)
 
     def truth(self, targets: np.ndarray) -> np.ndarray:
-        """Return durations and events, a structured array [S], as a new one of the type `EVENT_TIME`, checked."""
+        """Return events and durations as a new structured array [S] of the fields "event" and "time".
+
+        Raises InputError for a duration that is negative, infinite or no number, and for an event that is neither true
+        nor false.
+        """
         return _event_times(targets)
 
     def for_partners(self, truth: np.ndarray) -> np.ndarray:
-        """Return what boosted trees learn from durations and events [S]: the weights of `encode`, [S, classes]."""
+        """Return what methods other than the network, such as boosted trees, learn: weights of `encode`, [S, classes].
+
+        Args:
+            truth: structured array [S] of events and durations.
+        """
         return self.encode(truth)
 
     def objective(self, model: Any, encoded: np.ndarray, config: FitConfig) -> Objective:
@@ -177,7 +197,9 @@ class EventTimes(Target):
         return Supervised(model, event_time, tempered=True)
 
     def survival(self, probabilities: np.ndarray, times: Any) -> np.ndarray:
-        """Return the probability that the event comes after each time, float64 [S, T].
+        """Return the probability that the event comes after each of T times, float64 [S, T].
+
+        It is linear in time between the edges of intervals.
 
         Args:
             probabilities: of the classes, [S, classes].
@@ -189,13 +211,13 @@ class EventTimes(Target):
         return curve[:, low] + (place - low) * (curve[:, low + 1] - curve[:, low])
 
     def convert(self, decoded: np.ndarray, source: Any) -> np.ndarray:
-        """Convert probabilities [S, K] of the classes of other intervals to probabilities [S, classes] of these.
+        """Convert probabilities of another model's intervals to probabilities of these, [S, classes].
 
-        The survival curve of the others is read at the edges of these.
+        The survival curve of the other model is read at the edges of these intervals.
 
         Args:
-            decoded: the probabilities.
-            source: the labels with the other intervals.
+            decoded: [S, K], probabilities of the other model's K classes.
+            source: the labels of the other model.
         """
         curve = source.survival(decoded, self.edges)
         return np.concatenate([-np.diff(curve, axis=1), curve[:, -1:]], 1)
@@ -209,27 +231,33 @@ class EventTimes(Target):
         return np.unique([float(f"{time:.3g}") for time in np.quantile(self.edges, (0.25, 0.5, 0.75))])
 
     def predicted(self, probabilities: np.ndarray) -> np.ndarray:
-        """Return the expected time [S] for probabilities [S, classes] (restricted mean survival time).
+        """Return the expected time to the event, [S], up to the last edge (restricted mean survival time).
 
-        Time after the last edge does not count.
+        An event in an interval counts as at its middle, and one after all intervals as at the last edge.
+
+        Args:
+            probabilities: [S, classes].
         """
         edges = np.array(self.edges)
         return probabilities @ np.append((edges[1:] + edges[:-1]) / 2, edges[-1])
 
     def change(self, whole: Tensor, without: Tensor) -> np.ndarray:
-        """Return by how much each observation of a series lengthens the expected time, [n], in its unit.
+        """Return by how much each of n observations of a series lengthens the expected time, [n], in its unit.
+
+        Negative numbers say that it shortens the time.
 
         Args:
             whole: the model's outputs [1, classes] for the series, before softmax.
-            without: those for the series without each of its n observations [n, classes].
+            without: its outputs [n, classes], row i for the series without observation i.
         """
         before, after = (self.predicted(self.decode(logits.cpu()).numpy()) for logits in (whole, without))
         return before - after
 
     def columns(self, probabilities: np.ndarray) -> dict[str, list[Any]]:
-        """Return {name: list [S]}, the columns of an output table for probabilities [S, classes].
+        """Return {name: list of S cells}, the columns of an output table for probabilities [S, classes].
 
-        They are "predicted", the expected time, and "survival_TIME", the survival at each of `times`.
+        They are "predicted", the expected time, and for each of `times` "survival_TIME", the probability that the event
+        comes later.
         """
         survival = self.survival(probabilities, self.times).T.tolist()
         shown = {f"survival_{time:g}": column for time, column in zip(self.times, survival, strict=True)}
@@ -237,7 +265,7 @@ class EventTimes(Target):
 
 
 def event_times(time: Any, event: Any, time_name: str = "time", event_name: str = "event") -> np.ndarray:
-    """Combine durations and events in one structured array, `EVENT_TIME` [S].
+    """Combine durations and events in one structured array [S] with the fields "event", bool, and "time", float64.
 
     A series without a duration, or without a status, gets the time NaN.
 
@@ -276,7 +304,7 @@ def event_times(time: Any, event: Any, time_name: str = "time", event_name: str 
 
 
 def _event_times(given: np.ndarray) -> np.ndarray:
-    """Convert a structured array [S] of events and durations, in this order, to the type `EVENT_TIME`, checked.
+    """Convert a structured array [S] of events and durations, in this order, to one of the fields "event" and "time".
 
     Raises InputError for an array without two fields, and for a duration or a status that cannot be one.
     """
@@ -296,7 +324,8 @@ def kaplan_meier(time: ArrayLike, event: ArrayLike, at: ArrayLike) -> _Floats:
     """Return the share of series without the event after each of T times, [T] (Kaplan & Meier 1958).
 
     Args:
-        time, event: [S], duration of each series, and whether it ended in the event.
+        time: [S], duration of each series.
+        event: [S], whether it ended in the event (True) or was censored.
         at: times [T]; beyond the longest duration the share stays constant.
     """
     from scipy.stats import CensoredData, ecdf  # which take long to import
@@ -311,7 +340,8 @@ def censoring(time: ArrayLike, event: ArrayLike, at: ArrayLike) -> _Floats:
     At equal times events come before censoring.
 
     Args:
-        time, event: [S], duration of each series, and whether it ended in the event; the others were censored.
+        time: [S], duration of each series.
+        event: [S], whether it ended in the event (True) or was censored.
         at: times [T].
     """
     time, event = np.asarray(time, np.float64), np.asarray(event, bool)
@@ -319,13 +349,14 @@ def censoring(time: ArrayLike, event: ArrayLike, at: ArrayLike) -> _Floats:
 
 
 def concordance(time: ArrayLike, event: ArrayLike, predicted: ArrayLike) -> float:
-    """Return Harrell's concordance: the share of pairs predicted in their true order, among those with a known one.
+    """Return Harrell's concordance: the share of pairs of series that are predicted in their true order, 0 to 1.
 
-    The order is known where the earlier one ended in the event; at equal times an event comes before a censored one,
-    and two events are no pair. Equal predictions count half. NaN without a pair.
+    Only pairs whose order is known count: the earlier series ended in the event. At equal times an event comes before a
+    censored series, and two events make no pair. Equal predictions count half. NaN if there is no pair.
 
     Args:
-        time, event: duration [S] of each series, and whether it ended in the event.
+        time: [S], duration of each series.
+        event: [S], whether it ended in the event (True) or was censored.
         predicted: [S] numbers, larger for longer times.
     """
     time, event = np.asarray(time, np.float64), np.asarray(event, bool)
@@ -352,7 +383,8 @@ def integrated_brier_score(time: ArrayLike, event: ArrayLike, survival: _Floats,
     it was not censored before; one that was censored before a time counts nothing there (Graf et al. 1999).
 
     Args:
-        time, event: [S], duration of each series, and whether it ended in the event.
+        time: [S], duration of each series.
+        event: [S], whether it ended in the event (True) or was censored.
         survival: [S, T], predicted probabilities of no event until each time.
         at: ascending times [T], before the last duration.
     """

@@ -38,30 +38,45 @@ class Target(ABC):
 
     @staticmethod
     def check_spans(targets: np.ndarray, spans: np.ndarray) -> None:
-        """Warn if the time from first to last observation, `spans` [S], reveals the `targets` [S]; here do nothing."""
+        """Warn if the lengths of series in time reveal the targets; this base method does nothing.
+
+        `EventTimes` overrides it, since a series that is observed until an event says when the event was.
+
+        Args:
+            targets: those of S series, [S, ...].
+            spans: float [S], time from the first to the last observation of each series.
+        """
         return  # classes and numbers have nothing to warn of
 
     @staticmethod
     def strata(targets: np.ndarray) -> np.ndarray | None:
-        """Return the group of each series [S], by targets [S], that a split keeps in proportion; here None."""
+        """Return the group of each series, [S], whose proportions a split keeps, from the targets [S, ...].
+
+        This base method returns None, for no groups. `ClassLabels` returns the classes, `EventTimes` whether the event
+        was seen.
+        """
         return None
 
     @staticmethod
     def default_members(decide: str, targets: np.ndarray) -> int:
-        """Return the number of networks to fine-tune and average, where no option says it; here always 1.
+        """Return how many networks are fine-tuned and averaged if no option says it; this base method returns 1.
+
+        `ClassLabels` returns more if a rare class is to be predicted. The base method reads neither argument.
 
         Args:
-            decide: the option for how a class is decided.
-            targets: those of the training series [S].
+            decide: the option for how a class is decided from probabilities.
+            targets: those of the training series, [S, ...].
         """
         return 1
 
     def decided(self, truth: np.ndarray, unseen: np.ndarray, config: FitConfig, reporter: Reporter) -> Self:
-        """Return this object with weights by which a class is decided from probabilities; here it is returned as it is.
+        """Return a copy with weights by which a class is decided from probabilities; this base method returns `self`.
+
+        `ClassLabels` overrides it; the base method reads no argument.
 
         Args:
             truth: encoded targets of the training and the validation series.
-            unseen: outputs [n, K] for the n validation series, by methods that have not learnt these series.
+            unseen: predictions for the n validation series, [n, classes], by methods that have not learnt these series.
             config: the options of the fit.
             reporter: shows what was decided.
         """
@@ -69,13 +84,19 @@ class Target(ABC):
 
     @classmethod
     def averaged(cls, each: Sequence[Self]) -> Self:
-        """Return the labels for the average of several models' outputs, given the labels of each; here the first's."""
+        """Return the labels for the average of several models' outputs; this base method returns the first model's.
+
+        `ClassLabels` also averages the weights by which classes are decided.
+
+        Args:
+            each: the labels of each model, at least one.
+        """
         return each[0]
 
     @property
     @abstractmethod
     def outputs(self) -> int:
-        """Number of outputs of the model for each series."""
+        """Number of outputs of the model for each series, such as one per class."""
 
     def model(self, encoder: Encoder, pool: str, static_features: int) -> Classifier | Regressor:
         """Return the classifier or regressor: the encoder, not copied, with a new head of `outputs` outputs.
@@ -88,29 +109,39 @@ class Target(ABC):
         return self.head(encoder, self.outputs, pool, static_features=static_features)
 
     def for_partners(self, truth: np.ndarray) -> np.ndarray:
-        """Return what boosted trees and the like learn, from what `truth` returns [S, ...]; here the same."""
+        """Return what methods other than the network, such as boosted trees, learn from these targets.
+
+        This base method returns `truth` itself; `EventTimes` overrides it.
+
+        Args:
+            truth: the targets of S series, [S, ...], as the method `truth` returns them.
+        """
         return truth
 
     @abstractmethod
     def change(self, whole: Tensor, without: Tensor) -> np.ndarray:
-        """Return how the prediction of a series differs without each of its n observations, float [n].
+        """Return how the prediction of a series changes if each of its n observations is left out in turn, float [n].
 
         Args:
             whole: the model's outputs [1, outputs] for the series.
-            without: those for the series without each of its n observations [n, outputs].
+            without: its outputs [n, outputs], row i for the series without observation i.
         """
 
     def decode(self, outputs: Tensor) -> Tensor:
-        """Convert the model's outputs to answers, float64 [S, outputs]; here to probabilities, by softmax."""
+        """Convert the model's outputs to answers, float64 [S, outputs].
+
+        This base method takes them as logits of classes, and returns probabilities. `NumberTargets` overrides it.
+        """
         return outputs.double().softmax(-1)
 
     def convert(self, decoded: np.ndarray, source: Any) -> np.ndarray:
-        """Convert decoded outputs [S, K] of a model with other labels to these labels; here return them as they are.
+        """Convert decoded outputs of a model with other labels to these labels, so that both can be averaged.
 
-        So the outputs of both models can be averaged; times to an event may have other intervals.
+        This base method returns `decoded` itself. `EventTimes` overrides it, as models may have other intervals of
+        time.
 
         Args:
-            decoded: what `source.decode` returned.
+            decoded: [S, K] for S series and the K outputs of the other model, as `source.decode` returned them.
             source: the labels of that model, of the same kind as these.
         """
         return decoded
@@ -120,6 +151,7 @@ def refuse_class_options(config: FitConfig, task: str) -> None:
     """Raise InputError for an option that only classification has, if it is not at its default.
 
     Args:
+        config: the options of the fit.
         task: the other task, for the message, such as "a regression".
     """
     for name in config.changed(ClassificationOptions):
@@ -127,14 +159,15 @@ def refuse_class_options(config: FitConfig, task: str) -> None:
 
 
 def numbers_of(targets: Any, series: int) -> np.ndarray:
-    """Return targets [series] or [series, outputs] as float64 [series, outputs]; NaN and None become NaN.
+    """Return targets as float64 [series, outputs]; NaN and None become NaN.
 
     Args:
-        targets: one row per series.
+        targets: [series] or [series, outputs], numbers or texts that Python's float accepts.
         series: the number of series.
 
     Raises:
-        InputError: another number of targets, dates, text, infinity, or numbers that 32 bits cannot hold.
+        InputError: another number of targets, dates, text that is no number, infinity, or numbers that 32 bits cannot
+            hold.
     """
     given = one_per_series(targets, series)
     if given.dtype.kind in "mM":  # whose numbers would be of the unit that they are stored in
@@ -175,11 +208,11 @@ def as_targets(targets: Any) -> np.ndarray:
 
 
 def has_label(targets: Any) -> np.ndarray:
-    """Return a mask bool [S], True where a label is neither None nor NaN.
+    """Return a mask, bool [S], True where a series has a label: one that is not None, NaN or pandas' NA.
 
     Args:
-        targets: a list or array. Of a structured array the last field, the duration, decides. In an array of several
-            outputs every row has a label.
+        targets: a list or array of S labels. Of a structured array the last field, the duration, decides. In an array
+            of several outputs, [S, outputs], every series has a label.
     """
     given = np.asarray(targets, None if hasattr(targets, "dtype") else object)  # in a list of strings NaN stays NaN
     if given.dtype.names is not None:
@@ -200,8 +233,8 @@ def _is_label(label: Any) -> bool:
 def narrowed(labels: np.ndarray) -> np.ndarray:
     """Return an array of objects as one of numbers, strings or booleans.
 
-    If a label is missing, or some are text and others not, it is returned as it is, and so are arrays of other types
-    and empty ones.
+    The array itself is returned if it is of another type or empty, if a label is missing, or if some labels are text
+    and others not.
     """
     if labels.dtype != object or not labels.size or are_mixed(labels) or not has_label(labels).all():
         return labels
@@ -209,14 +242,17 @@ def narrowed(labels: np.ndarray) -> np.ndarray:
 
 
 def are_mixed(labels: np.ndarray) -> bool:
-    """Return whether some labels of an array of objects are text and others are not; missing ones do not count."""
+    """Return whether some labels are text and others are not, in an array of objects; missing ones do not count.
+
+    An array of another type gives False.
+    """
     return labels.dtype == object and len({isinstance(label, str) for label in labels.flat if _is_label(label)}) > 1
 
 
 def one_per_series(targets: Any, series: int) -> np.ndarray:
-    """Return targets as an array [series, ...]; one of objects becomes numbers, strings or booleans (`narrowed`).
+    """Return targets as an array [series, ...]; objects become numbers, strings or booleans if `narrowed` can.
 
-    Raises InputError for a scalar, or another number of targets than `series`.
+    Raises InputError for a single value, or another number of targets than `series`.
     """
     given = np.asarray(targets)
     if given.ndim == 0 or len(given) != series:
@@ -226,7 +262,7 @@ def one_per_series(targets: Any, series: int) -> np.ndarray:
 
 
 def truth_at(labels: Any, targets: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the true values of some series in an array for all series, [S, ...], that is 0 elsewhere.
+    """Return the targets of some of S series, converted, in an array for all series that is 0 for the others.
 
     Args:
         labels: a fitted `ClassLabels`, `NumberTargets` or `EventTimes`, whose method `truth` converts targets.

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from conftest import refuses
 from rotarymae.errors import InputError, InputWarning
+from rotarymae.series import dates
 from rotarymae.series.dataset import Series, SeriesDataset
 from rotarymae.tables.coerce import as_dataset
 from rotarymae.tables.labels import align_column, align_labels
@@ -121,6 +122,17 @@ def test_datetimes_become_days(unit):
     data = SeriesDataset.from_frame(pa.table({"id": [1, 1], "time": when, "value": [0.0, 1.0]}))
     assert data.times.tolist() == [1.0, 19782.5] and data.time_unit == "day"
     assert "times 1970-01-02 00:00:00+00:00 to 2024-02-29 12:00:00+00:00" in repr(data)
+
+
+def test_times_as_text_are_missing_where_a_code_for_missing_is_spelt_otherwise():
+    read = dates.times(pa.array(["1", "2", "x", "-999.0"]), "t", na=["-999"])
+    np.testing.assert_array_equal(read.values, [1, 2, NAN, NAN])
+    assert read.words == {"x": 1}
+
+
+def test_the_note_on_spans_names_a_span():
+    span = "2024-01-20 00:00 - 2024-01-20 01:00"
+    assert repr(span) in (dates.times(pa.array(["NA", span]), "t").note or "")
 
 
 def test_text_that_is_all_iso_dates_is_dates():
@@ -577,9 +589,11 @@ def test_same_time_in_two_channels_or_series_is_no_duplicate():
         ({"values": [[1.0, [2.0]], [1.0]]}, ["series 0", "values", "no array of numbers"]),
         ({"times": [[[0.0, 1.0]], [0.0]]}, ["series 0", "times", "(1, 2)"]),
         ({"times": [[], [0.0]], "values": [[], [1.0]]}, ["1 of 2 series", "0"]),
+        ({"times": [np.array(["2020"], "M8[D]"), []], "values": [[1.0], []]}, ["1 of 2 series", "no observation: 1"]),
         ({"times": [[0.0, 1.0], [NAN]]}, ["missing", "series 1"]),
         ({"times": [[0.0, INF], [0.0]]}, ["infinite", "series 0"]),
-        ({"times": [[0.0, 1.0], np.array(["2020"], "M8[D]")]}, ["dates", "numbers"]),
+        ({"times": [[0.0, 1.0], np.array(["2020"], "M8[D]")]}, ["numbers in some series and dates in others"]),
+        ({"times": [[0, 1], np.array([5], "m8[s]")]}, ["numbers in some series and durations in others"]),
         ({"values": [[NAN, NAN], [0.0]]}, ["1 of 2 series", "no observation left: 0"]),
         ({"values": [[1.0, INF], [0.0]]}, ["'value'", "infinite", "series 0", "time 1"]),
         ({"channels": [["a", "b"]]}, ["channels has 1 entries"]),

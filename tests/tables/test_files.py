@@ -294,7 +294,7 @@ REFUSED: Any = {
         "t.csv",
         DATES,
         {"time_format": "%d.%m.%Y"},
-        ["'2024-03-31'", "'%d.%m.%Y'", "all its others"],
+        ["'2024-03-31'", "'%d.%m.%Y'", "neither is any other"],
     ),
     "lists of unequal length": (
         "t.parquet",

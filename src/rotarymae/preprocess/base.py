@@ -32,7 +32,7 @@ class Preprocessor(nn.Module):
         static: the fitted columns with one value per series; empty where the data have none.
         static_features: number of features of each series that a head reads in addition to its tokens.
         errors: names of the columns of standard errors; empty where there are none.
-        limits: whether some of the values of training were limits.
+        limits: whether some of the training values were limits, known only to lie below or above a number ("<5").
         window, overlap: longer series are cut into pieces of `window` observations that share `overlap` of them at
             least; None cuts nothing.
 
@@ -59,20 +59,23 @@ class Preprocessor(nn.Module):
         return self
 
     def __init_subclass__(cls) -> None:
-        """Register a subclass that defines `kind` in PREPROCESSORS."""
+        """Register a subclass in PREPROCESSORS by its `kind`, if it defines one."""
         super().__init_subclass__()
         if "kind" in vars(cls):  # torch.export derives classes of its own, which are no kinds
             PREPROCESSORS[cls.kind] = cls
 
     def lengths(self, dataset: Any) -> np.ndarray:
-        """Return the number of tokens of each of the S members of a data set (series or arrays), int [S]."""
+        """Return the number of tokens of each of the S members of a data set (series or arrays), int [S].
+
+        This base method takes one token for each observation or patch.
+        """
         return np.asarray(dataset.lengths)
 
     def windows(self, dataset: Any) -> Windows:
-        """Cut series that are longer than `window` into overlapping pieces of so many observations.
+        """Cut series that are longer than `window` into overlapping pieces of so many observations; return `Windows`.
 
-        Short series, and arrays, are one piece each. Raises InputError for series if the model was trained on arrays,
-        or the other way round.
+        Short series, and arrays, are one piece each; so is every series if `window` is None. Raises InputError for
+        series if the model was trained on arrays, or the other way round.
         """
         if dataset.kind != self.kind:
             raise InputError(f"{dataset.noun} were given; the model was trained on {self.noun}. Give {self.noun}.")
@@ -85,26 +88,33 @@ class Preprocessor(nn.Module):
         return DatasetExamples(dataset, self, **options)
 
     def units(self, tokens: Tokens) -> Tokens:
-        """Return tokens [B, K], of which pre-training hides single ones, for tokens [B, N]; here the same ones."""
+        """Return what pre-training can hide one by one, as K tokens per row, [B, K], of tokens [B, N].
+
+        This base method returns `tokens` themselves. A subclass whose tokens hold several values that are hidden singly
+        returns a token for each value.
+        """
         return tokens
 
     def complete(self, tokens: Tokens) -> Tokens:
-        """Return tokens as a model reads them; here they are returned as they are.
+        """Return tokens as a model reads them, made after some have been hidden.
+
+        This base method returns `tokens` themselves. A subclass may add what depends on the tokens that are still
+        visible, such as the latest value of each channel.
 
         Args:
-            tokens: those of `tokens_of`, without the ones that have been hidden since.
+            tokens: those of `tokens_of`, without hidden ones.
         """
         return tokens
 
     def with_static(self, dataset: Any, names: Sequence[str]) -> Any:
-        """Return a preprocessor with the static columns `names`, fitted on the data set.
+        """Return a preprocessor with the static columns `names` (one value per series), fitted on the data set.
 
-        Here it is this one: its data have no columns.
+        This base method returns `self`, and reads neither argument: arrays have no such columns.
         """
         return self
 
     def to_dict(self) -> dict[str, Any]:
-        """Return {setting: value} of the dataclass's fields, which JSON can hold; statistics are not among them."""
+        """Return {setting: value} of the dataclass's fields, which JSON can hold; fitted statistics are left out."""
         return dataclasses.asdict(self)  # type: ignore[call-overload]
 
     @classmethod

@@ -32,7 +32,7 @@ class DatasetExamples:
 
     Attributes:
         lengths: int [S], number of tokens of each member (series or array), by which batches are made.
-        targets: [S, ...], a tensor; None without.
+        targets: [S, ...], a tensor with a row for each member; None without.
         static: float32 [S, F], features of each series that a head reads next to its tokens; None without.
     """
 
@@ -83,8 +83,8 @@ class DatasetExamples:
     def tokens(self, index: np.ndarray, epoch: int | None) -> Tokens:
         """Return the tokens of the members at `index`, int [B], before tokens are hidden, dropped or made noisy.
 
-        The epoch seeds the random choices of `transform`; None, in evaluation, leaves the arrays as they are. Raises
-        InputError for NaN or infinity.
+        The epoch seeds the random choices of `transform`, the augmentation of arrays; None means evaluation, without
+        it. Raises InputError for NaN or infinity.
         """
         if self.transform is None or epoch is None:
             return self.preprocessor.tokens_of(self.dataset, index)
@@ -94,9 +94,9 @@ class DatasetExamples:
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
         """Return the batch of the members at `index`, int [B]: tokens to read, and hidden tokens or targets if any.
 
-        It also has the static features, and the log standard errors of hidden values and the sides of hidden limits,
-        where the preprocessor has some. A new epoch draws new augmentation and masks; None means evaluation, with the
-        same masks each time and no augmentation.
+        It also has the static features of series, the log standard errors of hidden values, and for hidden values that
+        are limits ("<5") on which side the value lies; each is None if the preprocessor has none. A new epoch draws new
+        augmentation and masks. None means evaluation: no augmentation, and the same masks each time.
         """
         tokens, masked, errors, sides = self.tokens(index, epoch), None, None, None
         step, at = rounding_step(tokens.length), torch.from_numpy(index)
@@ -115,11 +115,11 @@ class DatasetExamples:
     def _augmented(self, tokens: Tokens, index: np.ndarray, epoch: int) -> Tokens:
         """Return the tokens with the augmentations that are on: values or tokens dropped, series cut, noise added.
 
-        What is drawn depends on the seed, the epoch and each member alone, `index` int [B].
+        What is drawn for each member depends on the seed, the epoch and its number alone, which is in `index`, int [B].
         """
 
         def draw(stream: int) -> Noise:
-            """Return a function from k to uniform random numbers [B, k] in [0, 1), for one augmentation."""
+            """Return a function from k to uniform numbers [B, k] in [0, 1), others for each `stream` (augmentation)."""
             return counter_uniform(self.seed, epoch, index, stream)
 
         if self.drop > 0 and tokens.observed is not None:  # tokens of times, of which single values are dropped, too
@@ -156,20 +156,21 @@ class DatasetExamples:
 
 
 def hide_units(tokens: Tokens, mask: Bool[Tensor, "B K"]) -> tuple[Tokens, Tokens]:
-    """Split tokens into (visible, hidden) by a mask [B, K], True where something is hidden.
+    """Split tokens [B, N] into (visible, hidden) by a mask [B, K], True where something is hidden.
 
-    K is the number of tokens N. For tokens that hold all channels of a time (`observed` is not None) it is N · V, and
-    single values are hidden.
+    If each token holds the V values of one time (`observed` is not None), K is N · V, and single values are hidden.
+    Otherwise K is N, and whole tokens are.
     """
     return split(tokens, mask) if tokens.observed is None else split_joined(tokens, mask)
 
 
 def cut_tokens(tokens: Tokens, draw: Noise) -> Tokens:
-    """Augment tokens in order of time: cut half of the rows after a random share of their tokens.
+    """Augment tokens in order of time: cut about half of the rows after a random share of their tokens.
 
-    Both rows and shares are drawn; at least one token of each row stays.
+    Which rows, and the share of each, are drawn; at least one token of each row stays.
 
     Args:
+        tokens: [B, N], with padding at the end of rows only.
         draw: function from k to uniform random numbers [B, k] in [0, 1).
 
     Returns:
@@ -184,7 +185,7 @@ def drop_tokens(tokens: Tokens, most: float, draw: Noise) -> Tokens:
     """Augment tokens: drop a random share of each row's tokens; at least one token of each row stays.
 
     Args:
-        most: shares are drawn uniformly from 0 to this.
+        most: the share of each row is drawn uniformly from 0 to this.
         draw: function from k to uniform random numbers [B, k] in [0, 1).
 
     Returns:
@@ -201,7 +202,7 @@ def drop_tokens(tokens: Tokens, most: float, draw: Noise) -> Tokens:
 def maskable(dataset: Any, preprocessor: Any, masking: Masking) -> np.ndarray:
     """Return a mask [S], True for series or arrays of a data set in which `masking` can hide something.
 
-    Single tokens can be hidden where there are two of them; whole times, channels or patches where there are two
+    Single tokens can be hidden in members that have two; whole times, channels or patches in those that have two
     different ones.
     """
     if masking.kind in ("ratio", "blocks"):

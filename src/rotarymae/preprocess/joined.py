@@ -28,11 +28,12 @@ def join(
     """Make one token of all observations of a row that have equal keys (time, further positions).
 
     Args:
-        values, positions: of single observations, in any order; where keys are equal, positions are too.
-        keys: tokens are sorted by the first, then the second, and so on.
+        values: V values of each observation; observations stand in any order.
+        positions: its position on A axes; where keys are equal, positions are too.
+        keys: tokens are sorted by the first key, then the second, and so on.
         channel: of each observation, from 0 to `channels` - 1; no two observations with equal keys have the same.
         channels: number of channels.
-        real: True where there is an observation; the other places are not read.
+        real: True where there is an observation; elsewhere nothing is read.
 
     Returns:
         Tokens [B, N] with channels · V values each, those of a channel side by side, padded at the end. `observed` says
@@ -61,13 +62,14 @@ def join(
 
 
 def observations(joined: Tokens, columns: int) -> Tokens:
-    """Split tokens of times [B, N, V] into [B, N · V] tokens of one value each, so that single values can be hidden.
+    """Split tokens that hold V values of one time into one token per value, [B, N · V], so that each can be hidden.
 
-    They have 1 in place of the value; values that were not observed are padding. Positions are time and the number of
-    the channel, from 1.
+    These tokens have 1 in place of the value; values that were not observed are padding. Their positions are the time
+    and the number of the channel, from 1.
 
     Args:
-        columns: value columns of each channel, V over the number of channels.
+        joined: tokens [B, N] with V values, those of a channel side by side.
+        columns: number of values of each channel, of which V is a multiple.
     """
     observed = joined.observed_values
     channel = (1.0 + torch.arange(joined.features) // columns).expand_as(joined.values)
@@ -76,10 +78,12 @@ def observations(joined: Tokens, columns: int) -> Tokens:
 
 
 def drop_values(joined: Tokens, most: float, draw: Noise) -> Tokens:
-    """Augment tokens of times: drop a random share of each row's values, as if they had not been observed.
+    """Augment tokens that hold several values of one time: drop a random share of each row's values.
+
+    These count as not observed, and become 0; a token may lose all.
 
     Args:
-        most: shares are drawn uniformly from 0 to this.
+        most: the share of each row is drawn uniformly from 0 to this.
         draw: function from k to uniform random numbers [B, k] in [0, 1).
     """
     uniform = draw(1 + joined.length * joined.features)
@@ -88,7 +92,7 @@ def drop_values(joined: Tokens, most: float, draw: Noise) -> Tokens:
 
 
 def keep_values(joined: Tokens, kept: Bool[Tensor, "B N V"]) -> Tokens:
-    """Return the tokens as if only values where `kept` is True had been observed; the others become 0."""
+    """Return tokens of V values each as if only those where `kept` is True had been observed; the others become 0."""
     observed = joined.observed_values & kept
     return replace(joined, values=joined.values * observed, observed=observed, check_values=False)
 
@@ -108,11 +112,11 @@ def split_joined(joined: Tokens, mask: Bool[Tensor, "B K"]) -> tuple[Tokens, Tok
 
 
 def carry_forward(tokens: Tokens) -> Tokens:
-    """Replace the V values of each token by 3 V: the latest values so far, whether each is new, and their recency.
+    """Replace the V values of each token by 3 V: V latest values so far, V marks of new ones, and V numbers of recency.
 
-    The latest value is 0, the mean, before the first observation; new is 1 or 0; recency is 1 / (1 + age /
-    HALF_AS_RECENT), and 0 before the first. Tokens are in the order of time, their first position, which also gives the
-    age.
+    Latest is the value observed last, at this token or before; 0, the mean, before there is one. The mark is 1 if it
+    was observed at this token, else 0. Recency is 1 / (1 + age / HALF_AS_RECENT), and 0 before the first; the age is
+    the distance in time, which is the first position. Tokens are in the order of time.
     """
     observed = tokens.observed_values
     count = observed.cumsum(1)  # of each value's observations so far

@@ -57,10 +57,10 @@ class Inputs:
         signal_to_noise: bool = False,
         errors: Sequence[str] = (),
     ) -> Inputs:
-        """Choose the further inputs of tokens for a data set.
+        """Choose the further inputs of tokens for a data set; nothing is chosen unless asked for.
 
         Args:
-            channel_one_hot: whether the channel is given as a one-hot vector, if there are 2 to 64 channels.
+            channel_one_hot: whether the channel is given as a one-hot vector; it is only if there are 2 to 64 channels.
             signal_to_noise: whether asinh(value / error) is given for each value column with a column of errors.
             errors: columns of standard errors, one for each value column, in their order; if empty, they are recognised
                 by their names (`error_columns`).
@@ -71,18 +71,19 @@ class Inputs:
 
     @property
     def width(self) -> int:
-        """Number E of further inputs of a token."""
+        """Number E of further inputs of a token: length of the one-hot vector, and one for each pair."""
         return self.channels + len(self.signal_to_noise)
 
     def compute(
         self, values: Float[Tensor, "*shape W"], channel: Int[Tensor, "*shape"], value_names: tuple[str, ...]
     ) -> Float[Tensor, "*shape E"]:
-        """Return the further inputs of observations, float64, the one-hot channel first.
+        """Return the E further inputs of each observation, float64: the one-hot channel first, then value over error.
 
         Args:
-            values: in the table's units, also the standard errors.
+            values: W columns in the table's units, also the standard errors.
             channel: number of each observation's channel, from 0.
-            value_names: names of the W columns of `values`.
+            value_names: names of the W columns of `values`; with limits ("<5"), their sides are further columns, not
+                read.
         """
         parts = [(channel[..., None] == torch.arange(self.channels, device=channel.device)).double()]
         for column, error in self.signal_to_noise:
@@ -104,10 +105,12 @@ class Rows(NamedTuple):
 
     Attributes:
         times: float64 [B, N].
-        values: [B, N, W], the predicted columns first, then their errors, then the sides of their limits.
+        values: [B, N, W], the predicted columns first, then their standard errors, if any, and last, if the model reads
+            limits ("<5"), a column for each predicted one: -1 where the value lies below the number, 1 where above,
+            else 0.
         real: [B, N], True where there is an observation.
         channels: int64 [B, N] from 0; None of series without channels.
-        positions: float64 [B, N, P]; None of series without further positions.
+        positions: float64 [B, N, P], P further positions (depth, ...); None of series without any.
     """
 
     times: Float[Tensor, "B N"]
@@ -125,7 +128,8 @@ class ObservationPreprocessor(Preprocessor):
         value_names: the V columns that are predicted.
         channel_names: of the training set; None without channels.
         position_names: the further position columns, next to time; each has an axis of its own.
-        transforms: how each of the V values is scaled: "robust", "standard", "asinh" or "none", see `values.WORDS`.
+        transforms: how each of the V values is scaled: "standard" to mean 0 and deviation 1, "robust" likewise with
+            heavy tails compressed, "asinh" compressed from the median on, or "none" as it is.
         origin: "first" counts times from each series' first observation, "zero" from the table's zero.
         channel_spacing: distance of neighbouring channels on the channel axis; the first channel is at this position.
         inputs: what the encoder reads of an observation in addition to its values.
@@ -203,7 +207,8 @@ class ObservationPreprocessor(Preprocessor):
 
         Args:
             dataset: the training set; its last value columns are the `errors`.
-            transforms: {value column: how it is scaled}, such as "none"; the others get "robust", see `values.WORDS`.
+            transforms: {value column: how it is scaled}, "robust", "standard", "asinh" or "none"; the others get
+                "robust". `values.WORDS` describes them.
             time_unit: the unit of positions in time, in the table's unit; None measures it (`PositionScaling.fit`).
             origin: "first" counts times from each series' first observation, "zero" from the table's zero.
             channel_spacing: distance of neighbouring channels on the channel axis, a positive number.
@@ -213,7 +218,7 @@ class ObservationPreprocessor(Preprocessor):
             settings: window and overlap.
 
         Raises:
-            InputError: `join_times` for a data set without channels, with further inputs, errors or limits; `errors`
+            InputError: `join_times` without channels, or with further inputs, errors or limits ("<5"); `errors`
                 that are negative or not the last value columns, one for each other column; `transforms` with an unknown
                 column or name; times too large for 32 bits.
 
@@ -267,19 +272,24 @@ class ObservationPreprocessor(Preprocessor):
 
     @property
     def axes(self) -> int:
-        """Number A of position axes: time, further positions, and the channel where each has tokens of its own."""
+        """Number A of position axes: time, further positions, and the channel.
+
+        Without channels, and with joined times, there is no axis of the channel.
+        """
         return 1 + len(self.position_names) + (self.channel_names is not None and not self.join_times)
 
     @property
     def features(self) -> int:
-        """Number V of values of a token, which are predicted; of joined times, those of all channels."""
+        """Number V of values of a token, which are predicted; with joined times, all value columns of all channels."""
         return len(self.value_names) * (len(self.channel_names or ()) if self.join_times else 1)
 
     @property
     def input_features(self) -> int:
-        """Number E of further inputs of a token: errors, those of `inputs`, and sides of limits.
+        """Number E of further inputs of a token: one for each error column, and those of `inputs`.
 
-        Of joined times, whether each value is new and how recent it is.
+        If training had limits ("<5"), there is one more for each value, which says whether it is a limit. With joined
+        times E
+        is 2 V instead: for each of V values, whether it is new, and how recent it is.
         """
         if self.join_times:
             return 2 * self.features
@@ -287,13 +297,13 @@ class ObservationPreprocessor(Preprocessor):
 
     @property
     def static_features(self) -> int:
-        """Number F of features of each series that a head reads: those of its static columns."""
+        """Number F of features of each series that a head reads: those of its static columns, 0 without any."""
         return sum(column.width for column in self.static)
 
     def lengths(self, dataset: SeriesDataset) -> np.ndarray:
         """Return the number of tokens of each of the S series of a data set, int [S].
 
-        These are its observations; where times are joined, its different times.
+        It is the number of its observations; with joined times, of its different times (and further positions).
         """
         if not self.join_times:
             return dataset.lengths
@@ -301,7 +311,7 @@ class ObservationPreprocessor(Preprocessor):
         return np.add.reduceat(opens_token(dataset, first).astype(np.int64), first)
 
     def with_static(self, dataset: SeriesDataset, names: Sequence[str]) -> ObservationPreprocessor:
-        """Return a copy with the static columns `names`, fitted on the data set.
+        """Return a copy with the static columns `names` (one value per series), fitted on the data set.
 
         Raises InputError for a column that the data set does not have, or from which nothing can be learnt.
         """
@@ -329,7 +339,7 @@ class ObservationPreprocessor(Preprocessor):
     def tokens_of(self, dataset: SeriesDataset, index: np.ndarray) -> Tokens:
         """Return the tokens of the series at `index`, int [B], before `complete`: some may be hidden first.
 
-        Raises InputError for NaN or infinity.
+        They are padded at the end to the longest series. Raises InputError for NaN or infinity.
         """
         tokens = self.tokens(self.rows(dataset, index))
         length = int(tokens.real.sum(1).max())  # joined times are fewer than observations
@@ -339,15 +349,16 @@ class ObservationPreprocessor(Preprocessor):
     def forward(self, rows: Rows) -> Tokens:
         """Return tokens as the model takes them, from observations in the table's units.
 
-        They hold scaled values, the logarithms of their errors, further inputs, and sides of limits; of joined times,
+        A token holds an observation: scaled values, the logarithms of their errors, further inputs, and for
+        each value whether it is a limit ("<5"), as far as the model reads them. With joined times it holds a time:
         every channel's latest value, whether it is new, and how recent it is.
         """
         return self.complete(self.tokens(rows))
 
     def tokens(self, rows: Rows) -> Tokens:
-        """Return the tokens of a batch [B, N] before any is hidden, without checking their numbers.
+        """Return the tokens of a batch of series, before any is hidden, without checking their numbers.
 
-        A token of joined times has the values of its own time only; `complete` adds what came before.
+        With joined times, a token has the values of its own time only; `complete` adds what was observed before.
         """
         real, width = rows.real, len(self.value_names)
         values = torch.where(real[..., None], rows.values.double(), 0.0)
@@ -372,27 +383,37 @@ class ObservationPreprocessor(Preprocessor):
         return join(scaled, positions, keys, channel, len(self.channel_names or ()), real)
 
     def units(self, tokens: Tokens) -> Tokens:
-        """Return the tokens that pre-training hides one by one: of joined times, a token for each of their values."""
+        """Return what pre-training can hide one by one, as tokens.
+
+        These are `tokens` themselves. With joined times they are a token for each value, [B, N · V] of tokens [B, N]
+        with V values; it is padding where the value was not observed.
+        """
         return observations(tokens, len(self.value_columns)) if self.join_times else tokens
 
     def complete(self, tokens: Tokens) -> Tokens:
-        """Return what the model reads of visible tokens: of joined times, every channel's latest value at each time.
+        """Return what the model reads of visible tokens.
 
-        With `limits`, the tokens say that limits are not observed, so that no query takes one for the value of its
-        neighbour.
+        With joined times it is every channel's latest value at each time, whether it is new, and how recent it is. With
+        limits ("<5"), it is the same tokens with `observed` False for limits, so that no query takes one for the value
+        of its neighbour. Otherwise it is `tokens` themselves.
         """
         if self.limits:
             return replace(tokens, observed=self.sides(tokens) == 0, check_values=False)
         return carry_forward(tokens) if self.join_times else tokens
 
     def sides(self, tokens: Tokens) -> Float[Tensor, "B N V"]:
-        """Return the sides of limits in tokens of a preprocessor with `limits`: -1 for upper, 1 for lower, else 0."""
+        """Return which values are limits: -1 for upper ones ("<5"), 1 for lower ones, else 0.
+
+        Args:
+            tokens: of a preprocessor with `limits`, with V values that are predicted.
+        """
         return tokens.values[..., -self.features :]
 
     def origins(self, rows: Rows) -> Float[Tensor, "B 1"]:
-        """Return the time from which each of B series counts its times, in the table's units.
+        """Return the time from which each of B series counts its times, in the table's unit.
 
-        It is 0, or that of its first observation that is not far before its others (`PositionScaling`).
+        With `origin` "zero" it is 0. Else it is the earliest time of the series that is not far before the others
+        (`PositionScaling.origins`).
         """
         return self.positions.origins_of_rows(rows.times.double(), rows.real)
 
@@ -403,14 +424,15 @@ class ObservationPreprocessor(Preprocessor):
         positions: Float[Tensor, "B M P"] | None,
         origins: Float[Tensor, "B 1"],
     ) -> Float[Tensor, "B M A"]:
-        """Return the model's positions, float32, of times and channels in the table's units.
+        """Return the model's positions, float32, of M times in each of B series.
 
-        The axes are time, further positions, and the channel; joined times have no axis of the channel.
+        The A axes are time, further positions, and the channel, if there are channels; with joined times there is no
+        axis of the channel.
 
         Args:
             times: in the table's unit.
             channels: numbers from 0; None without channels.
-            positions: further positions in the table's units; None without any.
+            positions: P further positions in the table's units; None without any.
             origins: the time from which each row counts, as `origins` returns it.
         """
         at = self.positions(times, positions, origins)
@@ -426,7 +448,7 @@ class ObservationPreprocessor(Preprocessor):
 
         Raises:
             InputError: other value columns, channels or positions than in training, or in another order; a negative
-                standard error; limits, if the model was trained without.
+                standard error; limits ("<5"), if the model was trained without.
 
         Warns:
             InputWarning: dates instead of numbers or the other way round; times or positions far from those of
@@ -476,7 +498,7 @@ class ObservationPreprocessor(Preprocessor):
     def warn_if_far(self, dataset: SeriesDataset) -> None:
         """Warn (InputWarning), once for each axis of positions, if series reach far beyond those of training.
 
-        Far is more than 1.5 times training's largest distance from an origin, plus one unit.
+        Far is more than 1.5 times the largest distance from an origin in training, plus one unit of position.
         """
         reaches, limits = self.positions.reaches(dataset), 1.5 * self.positions.training_reach.numpy() + 1.0
         units = self.positions.units.numpy()
@@ -498,8 +520,9 @@ class ObservationPreprocessor(Preprocessor):
     def warn_of_other_units(self, dataset: SeriesDataset) -> None:
         """Warn (InputWarning) of channels whose values lie far from training's, or spread unlike them.
 
-        They may be in another unit. Fewer than ten series, or than a hundred values of a channel, are not compared; nor
-        are columns that are used as they are.
+        They may be in another unit. Standardised as in training, they have a median beyond ±5, an interquartile range
+        beyond 10, or a deviation below 0.002. Nothing is compared if there are fewer than ten series, nor are channels
+        with fewer than a hundred values, and columns with the transform "none".
         """
         if len(dataset) < MIN_SERIES_TO_COMPARE:
             return
@@ -551,9 +574,9 @@ class ObservationPreprocessor(Preprocessor):
 
 
 def opens_token(dataset: SeriesDataset, first: np.ndarray) -> np.ndarray:
-    """Return a mask [n], True at the first observation of each different time (and place) of a series.
+    """Return a mask over all observations, bool [n]: True at the first one of each different time of a series.
 
-    Where times are joined, a new token begins there.
+    With joined times a token begins there. If there are further positions, time and positions count together.
 
     Args:
         first: int [S], index of each series' first observation.
@@ -566,7 +589,7 @@ def opens_token(dataset: SeriesDataset, first: np.ndarray) -> np.ndarray:
 
 
 def _check_errors(dataset: SeriesDataset, errors: Sequence[str]) -> tuple[str, ...]:
-    """Return given names of the columns of standard errors as a tuple.
+    """Return `errors`, names of the columns of standard errors, as a tuple; it may be empty.
 
     Raises InputError if they are not the last value columns, in order, one for each other column, or an error is
     negative.

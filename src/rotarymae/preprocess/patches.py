@@ -31,7 +31,8 @@ class PatchPreprocessor(Preprocessor):
         channels: number of values of a cell.
         sample_rate: of sounds, in Hz; None of anything else.
         longest_side: pictures from files are scaled down to this, in pixels; None leaves them as they are.
-        mean, std: float64 [channels], of each channel over all cells of the training arrays.
+        mean, std: float64 [channels], mean and standard deviation of each channel over all cells of the training
+            arrays.
     """
 
     kind: ClassVar[str] = "patches"
@@ -45,7 +46,10 @@ class PatchPreprocessor(Preprocessor):
     longest_side: int | None = None
 
     def __post_init__(self) -> None:
-        """Create buffers for mean and deviation, NaN until they are loaded. Raises InputError for a size below 1."""
+        """Create buffers for mean and deviation, NaN until they are loaded.
+
+        Raises InputError for a patch size or number of channels below 1.
+        """
         if self.channels < 1:
             raise InputError(f"there are {self.channels} channels; wanted at least 1.")
         if not self.patch_size or min(self.patch_size) < 1:
@@ -92,7 +96,7 @@ class PatchPreprocessor(Preprocessor):
 
     @property
     def features(self) -> int:
-        """Number V of values of a patch."""
+        """Number V of values of a patch: its cells times the channels."""
         return math.prod(self.patch_size) * self.channels
 
     def check(self, dataset: ArrayDataset) -> None:
@@ -123,12 +127,12 @@ class PatchPreprocessor(Preprocessor):
     def refuse_other(
         self, patch_size: int | Sequence[int] | None, sample_rate: int | None = None, longest_side: int | None = None
     ) -> None:
-        """Raise InputError if an option that a user gives differs from that of the model.
+        """Raise InputError if an option that a user gives differs from that of the model; None is an option not given.
 
         Args:
-            patch_size: cells along each axis, or one number for both axes of pictures; None if not given.
-            sample_rate: in Hz; None if not given.
-            longest_side: in pixels; None if not given.
+            patch_size: cells along each axis, or one number for both axes of pictures.
+            sample_rate: in Hz.
+            longest_side: in pixels.
         """
         size = None if patch_size is None else sides(patch_size)
         for name, value in {"patch_size": size, "sample_rate": sample_rate, "longest_side": longest_side}.items():
@@ -137,14 +141,17 @@ class PatchPreprocessor(Preprocessor):
                 raise InputError(f"{name} is {value}, and the model was trained with {trained}; leave {name} out.")
 
     def tokens_of(self, dataset: ArrayDataset, index: np.ndarray) -> Tokens:
-        """Return the tokens of the arrays at `index`, int [B]: one per patch, padded to the array with most patches."""
+        """Return the tokens of the arrays at `index`, int [B], one per patch; rows with fewer patches are padded."""
         return self([dataset.arrays[i] for i in index])
 
     def forward(self, rows: Sequence[np.ndarray]) -> Tokens:
-        """Cut arrays [*sizes, C] in their own units into standardised patches; return these as tokens.
+        """Cut arrays in their own units into standardised patches; return them as tokens, a row for each array.
 
         What goes beyond whole patches is cropped, evenly on both sides. Positions count patches from 1 on every axis.
-        The rows of smaller arrays are padded at the end.
+        Rows with fewer patches than others are padded at the end.
+
+        Args:
+            rows: arrays [*sizes, C], with C channels last; their sizes may differ.
         """
         scaled = [self.scale(torch.tensor(np.ascontiguousarray(crop(array, self.patch_size)))) for array in rows]
         if len({array.shape for array in scaled}) == 1:
@@ -160,11 +167,11 @@ class PatchPreprocessor(Preprocessor):
         require_positive(std=self.std)
 
     def scale(self, array: Tensor) -> Tensor:
-        """Standardise an array in its own units [*sizes, C], channel by channel; return it as float32."""
+        """Standardise an array [*sizes, C] channel by channel by `mean` and `std` of training; return it as float32."""
         return ((array.double() - self.mean) / self.std).float()
 
     def unscale(self, scaled: np.ndarray) -> np.ndarray:
-        """Return a standardised array [*sizes, C] in its own units, float32; the inverse of `scale`."""
+        """Return a standardised array [*sizes, C] in its own units, float32: the inverse of `scale`."""
         return (torch.from_numpy(np.asarray(scaled, np.float32)) * self.std.float() + self.mean.float()).numpy()
 
     def describe(self) -> dict[str, Any]:

@@ -34,7 +34,7 @@ class PositionScaling(nn.Module):
 
     Attributes:
         origin: "first" or "zero", from which time counts.
-        units: float64 [1 + P] in the table's units; the first is that of time.
+        units: float64 [1 + P], the unit of time and those of the further columns, in the table's units.
         column_origins: float64 [P].
         training_reach: float64 [1 + P], largest |position| of the training set, without times far from their series.
     """
@@ -52,32 +52,32 @@ class PositionScaling(nn.Module):
 
     @property
     def unit(self) -> float:
-        """Return the unit of time, in the table's unit."""
+        """Return the unit of time, as a number in the unit of the table's times."""
         return float(self.units[0])
 
     @property
     def reach(self) -> float:
-        """Return the largest |position| in time of the training set."""
+        """Return the largest |position| in time of the training set, in units of time."""
         return float(self.training_reach[0])
 
     @classmethod
     def fit(cls, dataset: SeriesDataset, unit: float | None = None, origin: Origin = "first") -> PositionScaling:
         """Create a scaling with the units and origins of a training set; a large set is sampled.
 
-        The unit of time is the median over series of each series' median gap, or a thousandth of the median span if
-        that is larger. The unit of another position is about the distance of neighbouring places: its span divided by
-        the number of points along one axis of a grid with as many points as a series has different positions.
+        The unit of time is a typical gap between observations: the median over series of each one's median gap, or a
+        thousandth of the median span if that is larger. The unit of another position is about the distance of
+        neighbouring places, see `_column_units`.
 
         Args:
             dataset: the training set.
-            unit: the unit of time; None measures it.
+            unit: the unit of time, in the table's unit; None measures it.
             origin: "first" counts from each series' first observation, "zero" from the table's zero.
 
         Raises:
-            InputError: times too large for 32 bits.
+            InputError: in this unit, times are too large for 32 bits.
 
         Warns:
-            InputWarning: a unit that is too small for 32 bits.
+            InputWarning: a unit so small that 32 bits do not tell times apart that differ by a tenth of it.
         """
         some, scaling = dataset.sample(), cls(len(dataset.position_names), origin)
         if some.positions is not None:
@@ -104,9 +104,10 @@ class PositionScaling(nn.Module):
         return scaling
 
     def origins(self, dataset: SeriesDataset) -> np.ndarray:
-        """Return the time that is subtracted from each series' times, float64 [S] in the table's units.
+        """Return the time that is subtracted from each series' times, float64 [S] in the table's unit.
 
-        It is 0, or the series' first observation that is not far before its others (`fences`).
+        With `origin` "zero" it is 0. Else it is the earliest time of the series that is not more than ten interquartile
+        ranges below the first quartile (`fences`).
         """
         if self.origin == "zero":
             return np.zeros(len(dataset))
@@ -118,10 +119,13 @@ class PositionScaling(nn.Module):
         return first
 
     def origins_of_rows(self, times: Float[Tensor, "B N"], real: Bool[Tensor, "B N"]) -> Float[Tensor, "B 1"]:
-        """Return the time that is subtracted from the times of each of B padded series: `origins`, for tensors.
+        """Return the time that is subtracted from the times of each of B padded series, in the table's unit.
+
+        With `origin` "zero" it is 0. Else it is the earliest time of the row that is not more than ten interquartile
+        ranges below the first quartile, as in `origins`.
 
         Args:
-            times: in the table's unit, in any order.
+            times: N times of each row in the table's unit, in any order.
             real: True where there is an observation; other times are not read.
         """
         if self.origin == "zero":
@@ -133,9 +137,10 @@ class PositionScaling(nn.Module):
         return torch.where(real & (times >= low), times, torch.inf).amin(1, keepdim=True)
 
     def reaches(self, dataset: SeriesDataset) -> np.ndarray:
-        """Return how far each series reaches from its origin on each axis, in units of position, float64 [S, 1 + P].
+        """Return how far each series reaches from its origin, at most, in units of position: float64 [S, 1 + P].
 
-        Time is the first axis. Times far from the others of their series (`fences`) are ignored.
+        The first column is time, the others are the P further positions. Times far from the others of their series
+        (`fences`) are ignored.
         """
         low, high = fences(dataset)
         origins, lengths = self.origins(dataset), np.diff(dataset.offsets)
@@ -158,10 +163,11 @@ class PositionScaling(nn.Module):
         columns: Float[Tensor, "B N P"] | None,
         origins: Float[Tensor, "B 1"],
     ) -> Float[Tensor, "B N A"]:
-        """Return positions, float64 [B, N, 1 + P], of times and P further columns; time is the first axis.
+        """Return positions, float64 [B, N, 1 + P], of N times and P further columns in each of B rows, time first.
 
         Args:
-            times, columns: in the table's units; columns are None without further positions.
+            times: in the table's unit.
+            columns: further positions in the table's units; None without any (P = 0).
             origins: the time from which each row counts, as `origins_of_rows` returns it.
         """
         at = ((times.double() - origins) / self.units[0])[..., None]
@@ -171,10 +177,10 @@ class PositionScaling(nn.Module):
 
 
 def fences(dataset: SeriesDataset) -> tuple[np.ndarray, np.ndarray]:
-    """Return two arrays (low, high), float64 [S]: times of a series outside of them are far from its others.
+    """Return two arrays (low, high), float64 [S]: times of a series below low or above high are far from its others.
 
-    They lie ten interquartile ranges beyond the quartiles of the series' times, and are infinite for a series of fewer
-    than four times, or whose quartiles are equal.
+    They lie ten interquartile ranges beyond the quartiles of the series' times. For a series of fewer than four times,
+    or with equal quartiles, they are -inf and inf.
     """
     lengths = np.diff(dataset.offsets)
     lower, upper = (np.asarray(dataset.times[dataset.offsets[:-1] + at]) for at in _quartiles(lengths))
@@ -183,7 +189,7 @@ def fences(dataset: SeriesDataset) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _quartiles(count: Any) -> tuple[Any, Any]:
-    """Return the indices (lower, upper) of the quartiles of `count` sorted numbers, elementwise.
+    """Return the indices (lower, upper) of the first and the third quartile among `count` sorted numbers, elementwise.
 
     Args:
         count: an array or a tensor of whole numbers, each at least 1.
@@ -194,8 +200,8 @@ def _quartiles(count: Any) -> tuple[Any, Any]:
 def _time_unit(dataset: SeriesDataset) -> float:
     """Return a unit of time for a data set: the median over series of each one's median gap between observations.
 
-    It is at least a thousandth of the median span of the series, and 1 if no series has two different times. Times far
-    from the others of their series do not count.
+    It is at least a thousandth of the median span of the series, and 1 if no series has two different times. Equal
+    times make no gap; times far from the others of their series (`fences`) do not count.
     """
     low, high = fences(dataset)
     lengths = np.diff(dataset.offsets)
@@ -222,12 +228,13 @@ def _time_unit(dataset: SeriesDataset) -> float:
 def _column_units(dataset: SeriesDataset, columns: np.ndarray) -> np.ndarray:
     """Return a unit for each of P further positions, [P]: about the distance of neighbouring places.
 
-    It is the column's span over the number of places along one axis, if a series' places lay on a grid; the places of
-    all series, if each stays at one. The span is twice the interquartile range, or the whole one where that is 0. A
-    constant column gets 1.
+    A unit is the span of its column divided by the number of places along one axis, k ** (1 / P) of k places, at most
+    1,000. k is the median number of different places of a series, or, if most series stay at one place, the number of
+    places of all. The span is twice the interquartile range, or the whole range where that is 0. A constant column gets
+    1.
 
     Args:
-        columns: [n, P], in the table's units.
+        columns: [n, P], the further positions of all observations, in the table's units.
     """
     places = [len(np.unique(part, axis=0)) for part in np.split(columns, dataset.offsets[1:-1])]
     series_alike = len(places) > 1 and np.median(places) < 2  # stations: each series stays at its place

@@ -30,8 +30,9 @@ class StaticColumn:
 
     Attributes:
         name: of the column.
-        categories: sorted; None for a number.
-        low, high, mean, std: of the training values of a number.
+        categories: the different training values, sorted; None for a column of numbers.
+        low, high: the 0.1 % and 99.9 % quantiles of the training values; 0 for categories.
+        mean, std: of the training values moved between `low` and `high`; 0 and 1 for categories.
         missing: whether training had missing values.
     """
 
@@ -44,7 +45,7 @@ class StaticColumn:
     missing: bool = False
 
     def __post_init__(self) -> None:
-        """Raise InputError for a deviation that is not positive, or no category."""
+        """Raise InputError for a deviation that is not positive, or a column that becomes no feature (`width` 0)."""
         if not self.std > 0 or not self.width:
             raise InputError(
                 f"the static column {self.name!r} has the deviation {self.std} and the categories {self.categories}; "
@@ -55,12 +56,12 @@ class StaticColumn:
     def fit(cls, name: str, column: np.ndarray) -> StaticColumn:
         """Decide from training values whether a column is numeric or categorical, and fit its scale or its categories.
 
-        Text, booleans, and at most twelve different whole numbers (1.0 is one) that occur twice on average become
-        categories.
+        Text and booleans become categories. So do whole numbers (1.0 is one) if at most twelve are different, and each
+        occurs twice on average. All other numbers stay numbers.
 
         Args:
             name: of the column.
-            column: [S], None or NaN where a value is missing.
+            column: [S]; a missing value is NaN among numbers, None elsewhere.
 
         Raises:
             InputError: only missing values; a single value, and none missing; more than 256 categories.
@@ -90,14 +91,17 @@ class StaticColumn:
 
     @property
     def width(self) -> int:
-        """Number of features that the column becomes: one-hot, or one for a number; and one for missing values."""
+        """Number of features that the column becomes: one for each category, or one for a number.
+
+        One more says whether the value is missing, if training had missing values.
+        """
         return (1 if self.categories is None else len(self.categories)) + self.missing
 
     def codes(self, column: np.ndarray) -> np.ndarray:
-        """Return a column [S] as float64: numbers themselves, categories as their index in `categories`.
+        """Return a column [S] as float64: numbers as they are, categories as their index in `categories`.
 
-        A missing value is NaN. A category unknown from training is -1, and an InputWarning names it. Raises InputError
-        for text where training had numbers.
+        A missing value is NaN. A category unknown from training is -1, and an InputWarning names it. Categories are
+        compared as text: 3.0 is "3". Raises InputError for text where training had numbers.
         """
         gone = _missing(column)
         if self.categories is None:
@@ -124,9 +128,13 @@ class StaticColumn:
         return index
 
     def features(self, codes: Float[Tensor, " S"]) -> Float[Tensor, "S width"]:
-        """Return the features that the head reads, float64, from `codes`: a one-hot vector, or a standardised number.
+        """Return the features that a head reads, float64 [S, width]: a one-hot vector, or a standardised number.
 
-        If training had missing values, the last feature is 1 where the value is missing, else 0.
+        A missing number is 0, and a missing or unknown category all zeros. If training had missing values, one more
+        feature, the last, is 1 where the value is missing, else 0.
+
+        Args:
+            codes: numbers or indices of categories, NaN where missing, as `codes` returns them.
         """
         gone = codes.isnan()
         if self.categories is None:
@@ -139,9 +147,10 @@ class StaticColumn:
 
 
 def fit_static(dataset: Any, names: Sequence[str]) -> tuple[StaticColumn, ...]:
-    """Return the static columns with these names, fitted on a training set.
+    """Return the static columns with these names, fitted on a training set, in the order of `names`.
 
-    Raises InputError for a column that the data set does not have, or from which nothing can be learnt.
+    Raises InputError for a column that the data set does not have, or from which nothing can be learnt: one of missing
+    values only, of a single value with none missing, or of more than 256 categories.
     """
     return tuple(StaticColumn.fit(name, _column(dataset, name)) for name in names)
 
@@ -150,8 +159,8 @@ def code_features(columns: Sequence[StaticColumn], codes: Float[Tensor, "S K"]) 
     """Return what a head reads of S series, float32 [S, F]: the features of all columns side by side.
 
     Args:
-        columns: K fitted columns; none give F = 0.
-        codes: [S, K], as `StaticColumn.codes` returns them.
+        columns: K fitted columns; if there are none, F is 0.
+        codes: a column for each of them, as `StaticColumn.codes` returns it.
     """
     parts = [column.features(codes[:, i]) for i, column in enumerate(columns)]
     return torch.cat([codes.new_zeros(codes.shape[0], 0), *parts], 1).float()
@@ -160,11 +169,16 @@ def code_features(columns: Sequence[StaticColumn], codes: Float[Tensor, "S K"]) 
 def static_features(columns: Sequence[StaticColumn], dataset: Any) -> np.ndarray:
     """Return what a head reads of every series of a data set, float32 [S, F]: the features of its static columns.
 
-    Warns, with an InputWarning, of unknown categories. Raises InputError for a column that the data set does not have,
-    and for text where training had numbers.
+    They stand side by side, in the order of `columns`; without columns F is 0.
 
     Args:
         columns: the fitted columns.
+
+    Raises:
+        InputError: a column that the data set does not have; text where training had numbers.
+
+    Warns:
+        InputWarning: categories that training did not have.
     """
     codes = [column.codes(_column(dataset, column.name)) for column in columns]
     table = np.stack(codes, axis=1) if codes else np.zeros((len(dataset), 0))

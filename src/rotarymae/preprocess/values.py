@@ -49,7 +49,7 @@ WILD_WIDTHS, WILD_RATIO, MAX_WILD = 100.0, 10.0, 1e-3  # a few values so far awa
 def numpy_too(method: Callable[..., Tensor]) -> Callable[..., Any]:
     """Decorate a method of tensors so that it also takes numpy arrays, for which it returns an array.
 
-    The first argument decides; positional arguments only.
+    It does so if the first argument is no tensor. Arguments are positional only.
     """
 
     @functools.wraps(method)
@@ -63,16 +63,24 @@ def numpy_too(method: Callable[..., Tensor]) -> Callable[..., Any]:
 
 
 def asinh(x: Tensor) -> Tensor:
-    """Return the inverse hyperbolic sine of a float64 tensor by functions that ONNX programs have."""
+    """Return the inverse hyperbolic sine of a float64 tensor, by functions that exported ONNX programs have."""
     return x.sign() * (x.abs() + (x * x + 1).sqrt()).log()
 
 
 class ValueScaling(nn.Module):
     """The scaling of V value columns in C channels (1 without channels). Its methods take tensors or numpy arrays.
 
+    A value x becomes u = (x - centre) / width, then y, which is u with |u| compressed by asinh beyond `knee`, then
+    z = (y - mean) / std.
+
     Attributes:
-        transforms: V names, "robust", "standard", "asinh" or "none", which leaves a column as it is.
-        centre, width, mean, std, limit, knee: float64 [C, V], as in the module's formulas.
+        transforms: V names. "robust" compresses only heavy tails and cuts off extreme values, "asinh" compresses from
+            the median on, "standard" does neither, and "none" leaves a column as it is.
+        centre, width: float64 [C, V], median and half of the range that holds the middle 68 % of the training values;
+            if that is 0, another spread, and 1 for a constant.
+        knee, limit: float64 [C, V], beyond which |u| is compressed, and where |y| is cut off; 1e30 for never.
+        mean, std: float64 [C, V], of y in training, with extreme values moved to its 1 % and 99 % quantiles; 0 and 1
+            for "none".
         as_is: bool [V], True for the transform "none".
 
     Raises:
@@ -109,8 +117,9 @@ class ValueScaling(nn.Module):
     def fit(cls, dataset: SeriesDataset, transforms: dict[str, str] | None = None) -> ValueScaling:
         """Create a scaling with the statistics of a training set; a large set is sampled.
 
-        Limits are no values. Where a channel has no value of a column, the statistics are those of the column's values
-        in all channels, and where there are none either, of its limits: they say at least of what size it is.
+        Limits ("<5") do not count as values. A channel that has no value of a column gets the statistics of the
+        column's values in all channels; if there are none either, those of its limits, which at least say of what size
+        it is.
 
         Args:
             dataset: the training set.
@@ -126,7 +135,7 @@ class ValueScaling(nn.Module):
         for name in by_name:
             if name not in dataset.value_names:
                 raise InputError(
-                    f"transforms names {name!r}, which is no column of values; there are "
+                    f"transforms names {name!r}, which is no column of values; choose among "
                     f"{', '.join(dataset.value_names)}."
                 )
         names: Any = tuple(by_name.get(name, "robust") for name in dataset.value_names)
@@ -152,10 +161,10 @@ class ValueScaling(nn.Module):
 
         Args:
             c, v: numbers of channel and column.
-            part: their training values, at least one, all finite.
+            part: their n training values, at least one, all finite.
 
         Returns:
-            The distance of each value from the median, in widths of the distribution.
+            |u| of each value: its distance from the median, divided by `width`.
         """
         low, centre, high = np.quantile(part.numpy(), (MIDDLE[0], 0.5, MIDDLE[1]))
         # Where two values in three are alike the spread of the others counts, and of a rare flag that of all.
@@ -177,13 +186,15 @@ class ValueScaling(nn.Module):
 
     @numpy_too
     def transform(self, values: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
-        """Standardise values of the table, cut off far beyond the training values of their channel; return float64.
+        """Standardise values by the statistics of their channel, moving extreme ones inwards; return float64 [..., V].
 
-        They are cut off at y = ±`limit` of the module's formulas. Columns with `as_is` come back unchanged.
+        Heavy tails are compressed as `transforms` says. With the transform "robust", values beyond a bound are also
+        moved to it. The bound is about half as far again from the median as nearly all training values of the channel
+        (`limit`). Columns with "none" come back unchanged.
 
         Args:
-            values: in the table's units.
-            channel: number of each value's channel, from 0.
+            values: V values in each row, in the table's units.
+            channel: number of each row's channel, from 0.
         """
         limit = self.limit[channel]
         low, high = ((bound - self.mean[channel]) / self.std[channel] for bound in (-limit, limit))
@@ -192,11 +203,13 @@ class ValueScaling(nn.Module):
 
     @numpy_too
     def without_limits(self, values: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
-        """Standardise values of the table without cutting off any; return float64. Columns with `as_is` stay unchanged.
+        """Standardise values by the statistics of their channel, without a bound; return float64 [..., V].
+
+        Heavy tails are compressed as `transforms` says; columns with "none" come back unchanged.
 
         Args:
-            values: in the table's units.
-            channel: number of each value's channel, from 0.
+            values: V values in each row, in the table's units.
+            channel: number of each row's channel, from 0.
         """
         values = values.double()
         y = _bend((values - self.centre[channel]) / self.width[channel], self.knee[channel])
@@ -204,11 +217,11 @@ class ValueScaling(nn.Module):
 
     @numpy_too
     def inverse(self, scaled: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
-        """Return standardised values in the table's units, float64; the inverse of `without_limits`.
+        """Return standardised values in the table's units, float64 [..., V]: the inverse of `without_limits`.
 
         Args:
-            scaled: standardised.
-            channel: number of each value's channel, from 0.
+            scaled: V standardised values in each row.
+            channel: number of each row's channel, from 0.
         """
         scaled = scaled.double()
         u = _unbend(scaled * self.std[channel] + self.mean[channel], self.knee[channel])
@@ -218,15 +231,16 @@ class ValueScaling(nn.Module):
     def standard_errors(
         self, values: Float[Tensor, "*shape V"], errors: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]
     ) -> Tensor:
-        """Return standard errors in standardised units, float64.
+        """Return standard errors in standardised units, float64 [..., V].
 
-        This is half the standardised distance between one error below the value and one above. Where values are
+        Each is half the standardised distance between one error below the value and one above. Where values are
         compressed and the slope changes within a large error, that is closer to the true deviation than the slope at
         the value.
 
         Args:
-            values, errors: in the table's units; a negative error counts as 0.
-            channel: number of each value's channel, from 0.
+            values, errors: V values in each row and their standard errors, in the table's units; a negative error
+                counts as 0.
+            channel: number of each row's channel, from 0.
         """
         values, errors = values.double(), errors.double().clamp(min=0.0)
         upper, lower = (self.without_limits(edge, channel) for edge in (values + errors, values - errors))
@@ -236,23 +250,27 @@ class ValueScaling(nn.Module):
     def log_errors(
         self, values: Float[Tensor, "*shape V"], errors: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]
     ) -> Tensor:
-        """Return the natural logarithm of standard errors in standardised units, float64; each error is at least 0.001.
+        """Return the natural logarithm of standard errors in standardised units, float64 [..., V].
+
+        Errors below 0.001 in these units count as 0.001.
 
         Args:
-            values, errors: in the table's units; a negative error counts as 0.
-            channel: number of each value's channel, from 0.
+            values, errors: V values in each row and their standard errors, in the table's units; a negative error
+                counts as 0.
+            channel: number of each row's channel, from 0.
         """
         return self.standard_errors(values, errors, channel).clamp(min=LEAST_ERROR).log()
 
     @numpy_too
     def spread_about(self, scaled: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
-        """Return the root mean square distance of a channel's training values from given ones, float64.
+        """Return for each given value how far the training values of its channel lie from it, float64 [..., V].
 
-        The distance is standardised, too.
+        That is their root mean square distance, estimated from mean and deviation. Both values and distance are
+        standardised.
 
         Args:
-            scaled: the given values, standardised.
-            channel: number of each one's channel, from 0.
+            scaled: V given values in each row, standardised.
+            channel: number of each row's channel, from 0.
         """
         # What is left as it is has the spread of its middle; all else has mean 0 and deviation 1.
         centre = torch.where(self.as_is, self.centre[channel], 0.0)
@@ -261,19 +279,29 @@ class ValueScaling(nn.Module):
 
 
 def _bend(u: Float[Tensor, "*shape"], knee: Float[Tensor, "*#shape"]) -> Float[Tensor, "*shape"]:
-    """Compress large numbers: return u up to ±knee, and ±(knee + asinh(|u| - knee)) beyond it; knee is at least 0."""
+    """Compress large numbers: return u up to ±knee, and ±(knee + asinh(|u| - knee)) beyond it.
+
+    Args:
+        knee: at least 0.
+    """
     return _within(u, knee) + u.sign() * asinh((u.abs() - knee).clamp(min=0.0))
 
 
 def _unbend(y: Float[Tensor, "*shape"], knee: Float[Tensor, "*#shape"]) -> Float[Tensor, "*shape"]:
-    """Undo `_bend`: return the u that it maps to y; y more than `MAX_EXPONENT` beyond the knee counts as that far."""
+    """Undo `_bend`: return the u that it maps to y.
+
+    To avoid overflow, a y more than `MAX_EXPONENT` beyond the knee counts as just so far beyond it.
+
+    Args:
+        knee: at least 0.
+    """
     beyond = (y.abs() - knee).clamp(0.0, MAX_EXPONENT)
     sinh = (beyond.exp() - (-beyond).exp()) / 2  # ONNX programs have none of float64
     return _within(y, knee) + y.sign() * sinh
 
 
 def _extreme(part: Float[Tensor, " n"]) -> float:
-    """Return the largest |value| but for one value in a thousand, the largest; of 2 to 1,000 the second largest."""
+    """Return the 99.9 % quantile of |values|, rounded down to one of them: of 2 to 1,000 values the second largest."""
     return float(np.quantile(part.abs().numpy(), EXTREME, method="lower"))
 
 
@@ -285,8 +313,8 @@ def _within(x: Float[Tensor, "*shape"], bound: Float[Tensor, "*#shape"]) -> Floa
 def _inner(part: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
     """Move values beyond the 1 % or 99 % quantile to it; return fewer than five values as they are.
 
-    The quantiles are taken inwards, so that of few values the largest and the smallest are moved, too: between the last
-    two values the last one, however wild, would have a say.
+    Quantiles are rounded inwards to one of the values: of up to a hundred, the smallest and the largest are moved to
+    the next one, so that a single wild value has no weight.
     """
     if len(part) < 5:
         return part
@@ -299,6 +327,8 @@ def _inner(part: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
 
 def _wild(dataset: SeriesDataset, rows: np.ndarray, v: int, away: Float[Tensor, " n"]) -> Iterator[str]:
     """Yield, as text for a warning, the few values of a channel that lie far from its median and all other values.
+
+    They are at most one in a thousand, or a single one, and lie over 100 widths away, ten times as far as any other.
 
     Args:
         dataset: the training set.
@@ -323,7 +353,7 @@ def _wild(dataset: SeriesDataset, rows: np.ndarray, v: int, away: Float[Tensor, 
 
 
 def _by_channel(dataset: SeriesDataset) -> list[np.ndarray]:
-    """Return, for each channel, the ascending indices of its observations; without channels one list of all."""
+    """Return a list of index arrays: for each channel its observations, ascending; without channels one of all."""
     channels = channel_index(dataset)
     order = np.argsort(channels, kind="stable")
     return np.split(order, np.searchsorted(channels[order], np.arange(1, len(dataset.channel_names or (None,)))))

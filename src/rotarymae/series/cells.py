@@ -39,10 +39,10 @@ class Numbers:
     Attributes:
         values: [n], NaN where a cell is missing or no number; float32 if the column was, else float64. They may be
             Arrow's memory, which is read-only.
-        words: {text: count} of the cells that are neither numbers nor missing.
+        words: {text: count} of the cells that are neither numbers nor missing; texts are cut to 60 characters.
         note: a text on what was assumed of decimal marks or units; None if nothing was.
-        sides: int8 [n], -1 for an upper limit ("<0.01"), 1 for a lower one, else 0; at a limit, `values` has its
-            number. None without limits.
+        sides: int8 [n], -1 where the cell says that the quantity lies below `values` ("<0.01"), 1 where it lies above
+            (">0.01"), 0 elsewhere. None if no cell is such a limit.
     """
 
     values: np.ndarray
@@ -69,7 +69,8 @@ def is_numeric(kind: pa.DataType) -> bool:
 def to_arrow(values: Any) -> pa.Array:
     """Convert values to one contiguous Arrow array.
 
-    Dictionary-encoded arrays are decoded; dates and durations in units longer than a second become seconds.
+    Dictionary-encoded values are decoded, string_view becomes large_string, and numpy's dates and durations in units
+    longer than a second become timestamps and durations in seconds. None becomes null; NaN in numpy arrays stays NaN.
 
     Args:
         values: a numpy array, a list, or an Arrow array, chunked or not.
@@ -109,18 +110,25 @@ def where(mask: np.ndarray, column: pa.Array) -> pa.Array:
 
 
 def without(column: pa.Array, words: Sequence[str]) -> pa.Array:
-    """Return a column with null in place of each cell that equals one of the words."""
+    """Return a column with null in place of each cell that equals one of the words, written in just the same way."""
     wrong = pc.is_in(column, value_set=pa.array(words, column.type))  # pyright: ignore
     return pc.if_else(wrong, pa.scalar(None, column.type), column)  # pyright: ignore
 
 
 def without_missing(column: pa.Array, na: Sequence[str] = ()) -> pa.Array:
-    """Return a column of texts with null in place of words for "missing": the usual ones and those in `na`."""
+    """Return a column of texts with null in place of cells that mean "missing".
+
+    These are the cells that equal a word of `MISSING`, such as "", "NA", "null" and "-", or of `na`. Whitespace counts:
+    " NA" stays.
+    """
     return without(column, (*MISSING, *na))
 
 
 def counted(cells: pa.Array) -> dict[str, int]:
-    """Return {text: count} of a column of texts, the most frequent first; each text is cut to 60 characters before."""
+    """Return {text: count} of a column of texts without nulls, the most frequent first.
+
+    Texts are cut to 60 characters before they are counted.
+    """
     table = pc.value_counts(pc.utf8_slice_codeunits(cells, 0, MAX_WORD))  # pyright: ignore
     pairs = [(entry["values"], entry["counts"]) for entry in table.to_pylist()]
     return dict(sorted(pairs, key=lambda pair: -pair[1]))
@@ -130,19 +138,24 @@ def counted(cells: pa.Array) -> dict[str, int]:
 
 
 def numbers(column: pa.Array, name: str, na: Sequence[str] = (), limits: bool = False) -> Numbers:
-    """Convert a column to floats; texts are parsed, and booleans, also as words (true, false), become 1 and 0.
+    """Convert a column to floats; booleans become 1 and 0.
+
+    Texts are parsed, also with decimal commas, marks between thousands or a unit ("1.234,5", "5 mg"), where the column
+    as a whole shows what they mean. The words true and false become 1 and 0 if the column has no other texts.
 
     Args:
+        column: a column of numbers, booleans, texts or nulls.
         name: of the column, for messages.
-        na: cells that mean "missing", besides the usual ones: texts, or numbers in any spelling.
-        limits: whether texts such as "<0.01" are read as limits; otherwise they count as words.
+        na: cells that mean "missing", in addition to `MISSING` ("NA", "-", ...): a text as it is written, or a number
+            in any spelling ("-999" also stands for -999.0).
+        limits: whether texts such as "<0.01" are read as limits of a value; otherwise they count as words.
 
     Returns:
-        The values, NaN where a cell is missing or no number, and what was met on the way, as `Numbers` describes it.
+        `Numbers`: the values, NaN where a cell is missing or no number; words; a note; and the sides of limits.
 
     Raises:
-        InputError: the column holds no numbers, but other cells; or it is of another type, such as dates
-            ("not-numeric").
+        InputError: a column of texts has no number, and some of its texts are not missing; or the column is of another
+            type, such as dates ("not-numeric").
     """
     kind = column.type
     if is_text(kind):
@@ -161,14 +174,16 @@ def numbers(column: pa.Array, name: str, na: Sequence[str] = (), limits: bool = 
 
 
 def _parse_numbers(column: pa.Array, name: str, na: Sequence[str], limits: bool) -> Numbers:
-    """Parse a column of texts as numbers, also as limits, with decimal commas, marks between thousands, or a unit.
-
-    The words true and false become 1 and 0 if nothing else stands in the column.
+    """Parse a column of texts as numbers; see `numbers` for the forms.
 
     Args:
         name: of the column, for messages.
-        na: texts that mean "missing", besides the usual ones; a number among them may still be read as a value.
-        limits: whether texts such as "<0.01" are read as limits.
+        na: texts that mean "missing", in addition to `MISSING`. A number in `na` may still be among the values that are
+            returned; `numbers` replaces it by NaN.
+        limits: whether texts such as "<0.01" are read as limits of a value.
+
+    Returns:
+        `Numbers`: the values, NaN where a text is missing or no number; words; a note; and the sides of limits.
 
     Raises:
         InputError: there are texts that are not missing, and none is a number ("not-numeric").
@@ -204,7 +219,8 @@ def _parse_numbers(column: pa.Array, name: str, na: Sequence[str], limits: bool)
 def _replaced(column: pa.Array, pattern: str, by: str, only: str | None = None) -> pa.Array:
     """Return a column of texts with each match of the regular expression `pattern` replaced by `by`.
 
-    With `only`, a regular expression too, texts without a match of it stay as they are.
+    With `only`, a regular expression too, texts without a match of `only` stay as they are. Groups of `pattern` may
+    stand in `by`.
     """
     replaced = pc.replace_substring_regex(column, pattern, by)  # pyright: ignore
     return replaced if only is None else pc.if_else(pa.array(matches(column, only)), replaced, column)  # pyright: ignore
@@ -213,9 +229,11 @@ def _replaced(column: pa.Array, pattern: str, by: str, only: str | None = None) 
 def _without_unit(cells: pa.Array) -> tuple[pa.Array, str | None]:
     """Remove the unit behind the numbers in a column of texts, or the currency before them: "5 mg" and "$5" become "5".
 
+    This is done only if every number has a unit, and all have the same one. Otherwise units stay, but a currency is
+    moved behind its number ("$5" becomes "5 $"). Texts that are no numbers stay, and do not matter.
+
     Returns:
-        The texts, and a note that names the unit. Texts with several units, or with a unit behind some of the numbers
-        only, keep them (a currency is moved behind its number), and the note is None.
+        The texts, and a note that names the unit; None if no unit was removed.
     """
     cells = _replaced(cells, r"^([-+]?)([A-Z]{0,3}\p{Sc})\s*(\d.*)$", r"\1\3 \2")  # -$5 and US$5
     measured = matches(cells, BEFORE_UNIT) & ~matches(cells, rf"^{MARKED}$")
@@ -228,7 +246,11 @@ def _without_unit(cells: pa.Array) -> tuple[pa.Array, str | None]:
 
 
 def alike(labels: pa.Array) -> list[Any]:
-    """Return a list of those of distinct labels that equal another if case is ignored; [] for other types than text."""
+    """Return the labels that equal another one if case is ignored: "g" and "G" of g, G and r; in their order.
+
+    Args:
+        labels: distinct labels without nulls; of another type than text the list is empty.
+    """
     if not is_text(labels.type):
         return []
     codes, _ = encode(pc.utf8_lower(labels))  # pyright: ignore
@@ -238,10 +260,11 @@ def alike(labels: pa.Array) -> list[Any]:
 def _with_points(cells: pa.Array) -> tuple[pa.Array, str | None]:
     """Convert numbers such as "1.234,5" or "1,234.5" to "1234.5", where the column shows which mark is the decimal one.
 
-    If it does not, the texts stay: "1,234" by itself may be one thousand or not.
+    If it does not, commas stay, as "1,234" by itself may be one thousand or not. Blanks and apostrophes between
+    thousands ("1 234") are removed in any case.
 
     Returns:
-        The texts, and a note on which marks were assumed; None without any.
+        The texts, and a note on which marks were assumed; None if no text was changed.
     """
     note = None
     if matches(cells, SPACED).any():
@@ -265,12 +288,15 @@ def _with_points(cells: pa.Array) -> tuple[pa.Array, str | None]:
 
 
 def is_code(number: float) -> bool:
-    """Return whether a number consists of nines, at least two, as -999 and 99.99, which often mean "not observed"."""
+    """Return whether a number has no digits but nines, at least two, as -999 and 99.99.
+
+    Such numbers often mean "not observed".
+    """
     return re.fullmatch(r"-?9*\.?9+", text := f"{number:.10g}") is not None and text.count("9") > 1
 
 
 def is_number(cell: Any) -> bool:
-    """Return whether Python's float accepts the cell."""
+    """Return whether Python's float accepts the cell, as it does "1e5", "nan" and " 7 "."""
     try:
         float(cell)
     except (TypeError, ValueError):
@@ -284,14 +310,15 @@ def is_number(cell: Any) -> bool:
 def labels(column: pa.Array, name: str) -> pa.Array:
     """Convert a column of ids or channels to int64, double, large_string or bool, with null where a cell is missing.
 
-    Texts lose the whitespace around them; empty ones are missing, as are NaN and infinity. Floats become int64 if some
-    are missing and all others whole.
+    Texts lose the whitespace around them. Missing are nulls, empty texts, NaN and infinity; words such as "NA" are
+    labels. Floats become int64 if some are missing and all others whole, since pandas makes floats of such integers; a
+    column of nulls becomes large_string.
 
     Args:
         name: of the column, for messages.
 
     Raises:
-        InputError: integers beyond 64 bits; floats above 2^53, which are not exact; a column of another type.
+        InputError: integers beyond int64; floats beyond 2^53, which are not exact; a column of another type.
     """
     kind, types = column.type, pa.types
     if is_text(kind):
@@ -329,13 +356,14 @@ def labels(column: pa.Array, name: str) -> pa.Array:
 def typed(texts: pa.Array, integers: bool = True) -> pa.Array:
     """Convert a column of texts to numbers, if all that are not null are written as numbers without whitespace.
 
-    A number with a leading zero, such as 01, is none.
+    A text with a leading zero, such as 01, counts as no number.
 
     Args:
-        integers: whether they become int64 if all are whole (1, but not 1.0) and have at most 18 digits; else float64.
+        integers: whether the numbers become int64 if all are whole (1, but not 1.0) and have at most 18 digits. If they
+            are not, or without `integers`, they become float64.
 
     Returns:
-        The numbers; the column itself if some text is no number, or all are null.
+        The numbers, null where a text was; the column itself if some text is no number, or all are null.
     """
     known = texts.drop_null()
     if integers and len(known) and matches(known, r"^(0|-?[1-9][0-9]{0,17})$").all():
@@ -345,9 +373,10 @@ def typed(texts: pa.Array, integers: bool = True) -> pa.Array:
 
 
 def as_integers(column: pa.Array) -> pa.Array:
-    """Return a column of labels as int64 if each text is an integer or empty; otherwise return the column itself.
+    """Return a column of texts as int64 if each is empty, null or a whole number, and one at least is a number.
 
-    Empty texts become null.
+    Whole numbers are those that `typed` reads as integers: 12, but not 012 or 12.0. Empty texts become null. Any other
+    column is returned itself.
     """
     if not is_text(column.type):
         return column
@@ -399,6 +428,6 @@ def plain(label: Any) -> Any:
 
 
 def as_text(label: Any) -> str:
-    """Return a label as text; whole numbers without a decimal point."""
+    """Return a label as text; a whole float without a decimal point ("7" of 7.0)."""
     label = plain(label)
     return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)

@@ -24,15 +24,15 @@ def refuse_twice(names: Sequence[str], where: str) -> None:
 
 
 def free_name(name: str, *taken: Iterable[str]) -> str:
-    """Return `name`, with as many marks (') added as it takes to be in none of the collections `taken`."""
+    """Return `name`, with as many apostrophes added as it takes to be in none of the collections `taken`."""
     return name if not any(name in names for names in taken) else free_name(f"{name}'", *taken)
 
 
 def error_columns(names: Sequence[str]) -> list[tuple[str, str]]:
     """Return pairs (value column, column of its standard errors), recognised by name, in the order of `names`.
 
-    The errors of NAME are in NAME_err, NAME_error or NAMEerr, whatever the case; with several of these columns there is
-    a pair for each. A value without such a column is in no pair.
+    The errors of NAME are in NAME_err, NAME_error or NAMEerr, whatever the case. If several of these are there, each
+    makes a pair; a value column with none of them is in no pair.
     """
     by_name = {name.lower(): name for name in names}
     pairs = [(name, by_name.get(name.lower() + ending)) for name in names for ending in ERROR_ENDINGS]
@@ -40,7 +40,7 @@ def error_columns(names: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def channel_index(observed: Any) -> np.ndarray:
-    """Return the channel number of each observation, int [n] from 0; zeros without channels.
+    """Return the channel number of each of n observations, int [n] from 0; zeros if there are no channels.
 
     Args:
         observed: a data set, a series or `Columns`.
@@ -49,9 +49,12 @@ def channel_index(observed: Any) -> np.ndarray:
 
 
 def measured(observed: Any) -> np.ndarray:
-    """Return the values [n, V] of a data set, a series or `Columns`, with NaN where only a limit of the value is known.
+    """Return the values [n, V], a column for each value name, with NaN where only a limit of the value is known ("<5").
 
-    Without limits this is the array itself, not a copy.
+    If no value is a limit (`sides` is None), this is the array itself, not a copy.
+
+    Args:
+        observed: a data set, a series or `Columns`.
     """
     return observed.values if observed.sides is None else np.where(observed.sides == 0, observed.values, np.nan)
 
@@ -59,7 +62,7 @@ def measured(observed: Any) -> np.ndarray:
 def channel_names_of(given: Sequence[Any] | np.ndarray) -> tuple[Any, ...]:
     """Return given channel names as a tuple of Python's str, int, float or bool.
 
-    Raises InputError if they are a text or no list, or a name repeats.
+    Raises InputError if they are one text, or nothing that can be iterated over, or if a name repeats.
     """
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise InputError(f"channel_names is {given!r}; give a list of channels.")
@@ -73,7 +76,7 @@ def channel_names_of(given: Sequence[Any] | np.ndarray) -> tuple[Any, ...]:
 
 
 def listed_column(values: Any, name: str) -> pa.Array:
-    """Convert a list or array to an Arrow array; `name` is its name in messages.
+    """Convert a list or array to an Arrow array by `cells.to_arrow`; `name` is its name in messages.
 
     Raises InputError for values of mixed types, or of one that Arrow lacks.
     """
@@ -87,7 +90,7 @@ def listed_column(values: Any, name: str) -> pa.Array:
 
 
 def distinct_ids(ids: Sequence[Any] | np.ndarray) -> pa.Array:
-    """Convert ids [S] to an Arrow array of int64, double, large_string or bool, by `cells.labels`.
+    """Convert the ids of S series to an Arrow array [S] of int64, double, large_string or bool, by `cells.labels`.
 
     Raises InputError if an id is missing or repeats, and for ids of mixed types or numbers too large to be exact.
     """
@@ -105,17 +108,20 @@ def flat_arrays(
     """Join the arrays of all series, one behind the other, into one array; masked values become NaN.
 
     Args:
-        arrays: at least one series' array, each [n_i] or [n_i, V] with the same V; with axes=1 only [n_i].
+        arrays: for each series an array of n_i rows: [n_i], or [n_i, V] with the same V; with axes=1 only [n_i]. At
+            least one.
         what: what the arrays hold, such as "times", for messages.
         ids: names of the series, for messages.
-        axes: number of axes of the result; with 1 the numbers may also be dates or durations.
+        axes: number of axes of the result, 1 or 2; with 1 the numbers may also be dates or durations.
         lengths: the number of rows n_i that each array must have; None for any.
 
     Returns:
-        An array [n, V], with V = 1 for arrays [n_i]; with axes=1 an array [n]. Of numpy's common type.
+        With axes=2 an array [n, V] of the n rows of all series, V being 1 for arrays [n_i]; with axes=1 an array [n].
+        Its type is numpy's common one for arrays that are not empty.
 
     Raises:
-        InputError: an array without numbers or of another shape; dates in some arrays and numbers in others.
+        InputError: an array without numbers, of another shape or with another number of rows; arrays of several kinds:
+            numbers, dates and durations.
     """
     parts = []
     for i, (id, values) in enumerate(zip(ids, arrays, strict=True)):
@@ -134,19 +140,20 @@ def flat_arrays(
                 "each time, and as many columns as the first series has."
             )
         parts.append(array)
-    try:
-        return np.concatenate(parts)
-    except TypeError as error:
-        raise InputError(f"some series have dates or durations and others numbers as {what}; give one kind.") from error
+    filled = [part for part in parts if len(part)] or parts  # an empty list has no type
+    kinds = list(dict.fromkeys({"M": "dates", "m": "durations"}.get(part.dtype.kind, "numbers") for part in filled))
+    if len(kinds) > 1:
+        raise InputError(f"{what} are {' in some series and '.join(kinds)} in others; give one kind in all series.")
+    return np.concatenate(filled)
 
 
 def named_columns(flat: np.ndarray, what: str, names: Sequence[str] | None) -> dict[str, pa.Array]:
-    """Return the columns of an array [n, V] as {name: column}.
+    """Return the V columns of an array [n, V] as {name: column [n]}.
 
     Args:
-        what: "value" or "position"; without names, the columns are value_0, value_1, ..., and a single value is
-            "value".
-        names: V names, or one text if V is 1; None makes them of `what`.
+        what: "value" or "position", of which names are made.
+        names: V names, or one text if V is 1. None makes them: value_0, value_1, ..., or position_0, ...; a single
+            value, but not a single position, is named without a number.
 
     Raises:
         InputError: a name that repeats; another number of names than V.
@@ -160,15 +167,15 @@ def named_columns(flat: np.ndarray, what: str, names: Sequence[str] | None) -> d
 
 
 def flat_labels(channels: Sequence[Any], lengths: Sequence[int], ids: Sequence[Any]) -> pa.Array:
-    """Join the channel labels [n_i] of all series, one behind the other, into one Arrow array.
+    """Join the channel labels of all series, one behind the other, into one Arrow array with a label per observation.
 
     Args:
-        channels: the labels of each series.
-        lengths: n_i, the number of observations of each series.
+        channels: for each series a list or array [n_i] of labels.
+        lengths: the number of observations n_i of each series.
         ids: names of the series, for messages.
 
     Raises:
-        InputError: another number of labels than observations; labels of several types, in a series or over all.
+        InputError: another number of labels than observations; labels of several types, in one series or between them.
     """
     parts = [listed_column(part, f"channels of series {listed([id])}") for id, part in zip(ids, channels, strict=True)]
     for id, part, length in zip(ids, parts, lengths, strict=True):

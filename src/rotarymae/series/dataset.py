@@ -237,7 +237,7 @@ class SeriesDataset:
         return "time" if self.channels is None else "channel"
 
     def __repr__(self) -> str:
-        """Return the line of `describe` within "SeriesDataset(...)"."""
+        """Return "SeriesDataset(...)" with the line of `describe` in the brackets."""
         return f"SeriesDataset({self.describe()})"
 
     def describe(self) -> str:
@@ -272,8 +272,8 @@ class SeriesDataset:
         Returns
         -------
         str
-            SHA-256 as 64 hex digits: equal exactly where the data sets are. `time_zone`, `id_name` and `reading` do not
-            count.
+            SHA-256 as 64 hex digits, the same for two data sets if, and only if, they are equal in all but
+            `time_zone`, `id_name` and `reading`.
         """
         digest = hashlib.sha256()
         names: list[Any] = [self.value_names, self.channel_names, self.time_unit, *self.position_names]
@@ -293,9 +293,10 @@ class SeriesDataset:
         return digest.hexdigest()
 
     def warn_constant_channels(self, errors: Sequence[str] = ()) -> tuple[str, ...]:
-        """Warn of channels and columns that never change or were never observed: nothing can be learnt from them.
+        """Warn of value columns that are constant, by channel, and of channels without observations.
 
-        Not called at construction, where a subset would warn again; call it on training data.
+        A model learns nothing from them. Call this on training data: construction does not, as each subset would warn
+        again.
 
         Parameters
         ----------
@@ -305,8 +306,9 @@ class SeriesDataset:
         Returns
         -------
         tuple of str
-            What is constant over all series, in words: "channel 'u', column 'flux'", or "column 'flux'" without
-            channels. Channels that were never observed are not named here.
+            A text for each column that has one value in all observations of a channel, also in a single one:
+            "channel 'u', column 'flux'", or "column 'flux'" without channels. Channels that were never observed are
+            not named here.
 
         Warns
         -----
@@ -341,18 +343,18 @@ class SeriesDataset:
     # ── choosing ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def select(self, indices: Sequence[int] | np.ndarray) -> SeriesDataset:
-        """Select series by index or by a mask.
+        """Select series by their indices or by a mask.
 
         Parameters
         ----------
         indices : sequence of int, or bool array of shape [S]
-            The series in this order, with repeats if wanted, negative ones counted from the end; or True for each
-            series to keep.
+            Indices of series, which come in this order and may repeat; negative ones count from the end. Or a mask,
+            True for each series to keep.
 
         Returns
         -------
         SeriesDataset
-            The selected series; their columns are copies.
+            The selected series; their columns are copies, memory-mapped if they are large and were mapped.
 
         Raises
         ------
@@ -371,7 +373,7 @@ class SeriesDataset:
         Returns
         -------
         iterator of ndarray
-            Indices of the series of each run, int [k], ascending.
+            For each run the indices of its k consecutive series, int [k]; all runs together are all series in order.
         """
         return (np.arange(part.start, part.stop) for part in series_chunks(self.offsets))
 
@@ -396,13 +398,13 @@ class SeriesDataset:
         Parameters
         ----------
         observations : int
-            Series are drawn until they have at least this many observations. A data set with no more than that is
-            returned itself.
+            Series are drawn until they have at least this many observations together.
 
         Returns
         -------
         SeriesDataset
-            Whole series, in their order.
+            The drawn series, each whole, in the order of this data set; this data set itself if it has no more than
+            `observations`.
         """
         if len(self.times) <= observations:
             return self
@@ -421,7 +423,7 @@ class SeriesDataset:
         Returns
         -------
         SeriesDataset
-            The same observations with these columns; this data set itself if it has just these.
+            The same observations with these columns; this data set itself if it has just these in this order.
 
         Raises
         ------
@@ -430,7 +432,7 @@ class SeriesDataset:
         """
         for name in names:
             if name not in self.value_names:
-                raise InputError(f"there is no value column {name!r}; there are {listed(self.value_names)}.")
+                raise InputError(f"there is no value column {name!r}; choose among {listed(self.value_names)}.")
         if tuple(names) == tuple(self.value_names):
             return self
         places = [self.value_names.index(name) for name in names]
@@ -440,13 +442,13 @@ class SeriesDataset:
         return replace(self, values=self.values[:, chosen], value_names=tuple(names), sides=sides)
 
     def with_limits(self, kept: bool) -> SeriesDataset:
-        """Mark limits, or leave them out, as a model needs it.
+        """Keep limits, values known only as "<5" or ">5", or leave them out, as a model needs it.
 
         Parameters
         ----------
         kept : bool
-            True for a model that reads limits: `sides` is filled with zeros where it is None. False for others:
-            observations with a limit are left out, and `sides` is None.
+            True for a model that reads limits: if `sides` is None, it becomes an array of zeros. False for others:
+            observations with a limit in any value column are left out, and `sides` becomes None.
 
         Returns
         -------
@@ -484,7 +486,8 @@ class SeriesDataset:
         Returns
         -------
         SeriesDataset
-            The same series with these observations; columns are copies.
+            The same series with these observations; columns are copies, memory-mapped if they are large and were
+            mapped.
 
         Raises
         ------
@@ -526,10 +529,10 @@ class SeriesDataset:
     ) -> SeriesDataset:
         """Read a table: one row per observation, rows in any order.
 
-        With wide=True a row is a time with a column for each channel. A row may hold lists with an entry per
-        observation, also as fields of a nested column ("lc.time" is the field `time` of the column `lc`); a column
-        without lists holds for all observations of its row. A file larger than memory is sorted on disk, and its
-        columns are memory-mapped; the data set is the same.
+        With wide=True a row is a time with a column for each channel. A row may also hold lists with an entry per
+        observation; a column without lists then holds for all observations of its row. "lc.time" is the field `time`
+        of a nested column `lc`. A file larger than memory is sorted on disk, and its columns are memory-mapped; the
+        data set is the same.
 
         Parameters
         ----------
@@ -566,7 +569,8 @@ class SeriesDataset:
         Warns
         -----
         InputWarning
-            Once for each kind of row that is left out or changed, and of value or time that looks wrong.
+            Once for each kind of row that is left out or changed, and once for each kind of value or time that looks
+            wrong.
         """
         tables = importlib.import_module("rotarymae.tables")  # which builds on this package
         if values is None:
@@ -599,13 +603,13 @@ class SeriesDataset:
     ) -> SeriesDataset:
         """Make a data set of lists with one array per series.
 
-        No series is left out, so that labels in the order of the lists fit. NaN among the values is no observation,
-        and a row needs all of its V values; anything else that cannot be used is refused.
+        No series is left out, so that labels in the order of the lists fit. A row with NaN among its V values is left
+        out; anything else that cannot be used is refused.
 
         Parameters
         ----------
         times : sequence of arrays of shape [n_i]
-            Numbers or datetime64 for each of S series.
+            Numbers, datetime64 or timedelta64 for each of S series, in any order.
         values : sequence of arrays of shape [n_i] or [n_i, V]
             Numbers for each series.
         channels : sequence of arrays of shape [n_i] or None
@@ -623,8 +627,8 @@ class SeriesDataset:
         static : mapping or None
             Name → S values.
         **options : Any
-            Other fields of `rotarymae.tables.TableSchema`: tokens, duplicates; with wide=True each of the V
-            columns is a channel, in which NaN is no observation.
+            Other fields of `rotarymae.tables.TableSchema`: tokens, duplicates, wide. With wide=True each of the V
+            columns is a channel, and NaN leaves out only the value itself.
 
         Returns
         -------
@@ -689,15 +693,16 @@ class SeriesDataset:
     # ── to tables ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def to_arrow(self, id: str | None = None, time: str = "time", channel: str = "channel") -> pa.Table:
-        """Make the table that `from_frame` reads back.
+        """Make the table that `from_frame` reads back, given the names of its columns.
 
-        Its columns are id, time, positions, channel (if any), values and static columns. Times are numbers, also where
-        they were dates: read back, `time_unit` is None. A column of values that has limits is one of texts ("<0.01").
+        Its columns are id, time, positions, channel (if any), values and static columns, in this order. Times are
+        numbers, also where they were dates: read back, `time_unit` is None. A column of values that has limits becomes
+        texts ("<0.01").
 
         Parameters
         ----------
         id : str or None
-            Name of the column of ids; as in the table they came from, if None.
+            Name of the column of ids; `id_name` if None.
         time : str
             Name of the column of times.
         channel : str

@@ -47,11 +47,11 @@ class Times(cells.Numbers):
     Attributes:
         values: float64 [n], NaN where a cell is missing or no time; of dates, days since 1970-01-01 UTC; of durations,
             days.
-        words: {text: count} of cells that are no times.
+        words: {text: count} of cells that are neither times nor missing.
         note: a sentence on what was assumed; None if nothing was.
         sides: always None.
         unit: "day" for dates and durations; None for numbers.
-        zone: of dates; "" where they name none and are taken as UTC; None for numbers and durations.
+        zone: time zone of dates, "" if they name none and are taken as UTC; None for numbers and durations.
     """
 
     unit: str | None = None
@@ -59,24 +59,28 @@ class Times(cells.Numbers):
 
 
 def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str] = ()) -> Times:
-    """Convert a column of times to numbers: dates to days since 1970-01-01 UTC, durations to days.
+    """Convert a column of times to numbers: dates to days since 1970-01-01 UTC, durations to days; numbers stay.
 
-    Texts are read as what most of them are: numbers, ISO dates or elapsed times such as 26:30. Single ones that are
-    something else become NaN, and are counted in `Times.words`. Spans from one date to another count as their start.
+    Without `how`, texts are read as ISO dates, or as elapsed times such as 26:30, if more than half of them are so
+    written; otherwise as numbers. Texts that are something else become NaN, and are counted in `Times.words`. A span
+    from one date to another counts as its start.
 
     Args:
         name: of the column, for messages.
         how: strptime format of the texts, or of dates written as whole numbers (20240331); None for the forms above.
-        na: cells that mean "missing", besides the usual ones.
+        na: cells that mean "missing", in addition to `cells.MISSING` ("NA", "-", ...): texts, or numbers in any
+            spelling.
 
     Raises:
-        InputError: the column holds neither numbers nor dates ("not-numeric", "time-text", "clock-alone"); dates with
-            and without zone ("mixed-zones"); a format with %Z.
+        InputError: there are texts, and none can be read in these ways ("time-text"); the column holds times of day
+            ("clock-alone") or is of another type ("not-numeric"); dates with and without zone ("mixed-zones"); a format
+            with %Z.
     """
     starts = starts_of(column)
     if starts is not column:
         read = times(starts, name, how, na)
-        return replace(read, note=f"of spans such as {column.drop_null()[0].as_py()!r} the start is the time")
+        span = column.filter(pa.array(cells.matches(column, SPAN)))[0].as_py()
+        return replace(read, note=f"of spans such as {span!r} the start is the time")
     if how is not None and pa.types.is_integer(column.type):
         column = column.cast(pa.string())  # 20240331
     if not cells.is_text(column.type):
@@ -100,7 +104,7 @@ def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str]
         values = _elapsed(texts)
         return Times(values, _words(texts, there & np.isnan(values)), note, unit="day")
     else:
-        return _from_numbers(texts, name)
+        return _from_numbers(texts, name, na)
     read = _typed(stamps, name)
     note = "years of two digits are taken as 1969 to 2068" if how is not None and "%y" in how else None
     return replace(read, words=_words(texts, there & np.isnan(read.values)), note=note)
@@ -109,7 +113,7 @@ def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str]
 def starts_of(column: pa.Array) -> pa.Array:
     """Return texts with each span of time, such as "2024-01-20 00:00 - 2024-01-20 01:00", replaced by its start.
 
-    A column without spans among its first 1,000 cells, or of another type, is returned itself.
+    If the first 1,000 cells have no span, or the column is none of texts, the column itself is returned.
     """
     if not cells.is_text(column.type) or not cells.matches(column[:HEAD_CELLS], SPAN).any():
         return column
@@ -122,9 +126,14 @@ def _words(texts: pa.Array, strange: np.ndarray) -> dict[str, int]:
 
 
 def _typed(column: pa.Array, name: str, na: Sequence[str] = ()) -> Times:
-    """Convert a column whose Arrow type is numeric, a date or a duration; among numbers, those in `na` are missing.
+    """Convert a column whose Arrow type is numeric, a date, a timestamp or a duration; nulls become NaN.
 
-    The name is for messages. Raises InputError for times of day ("clock-alone") and any other type ("not-numeric").
+    Args:
+        name: of the column, for messages.
+        na: numbers, as texts, that mean "missing" in a numeric column; not used for dates and durations.
+
+    Raises:
+        InputError: a column of times of day ("clock-alone") or of any other type ("not-numeric").
     """
     types, kind = pa.types, column.type
     zone = (kind.tz or "") if types.is_timestamp(kind) else "" if types.is_date(kind) else None
@@ -142,17 +151,22 @@ def _typed(column: pa.Array, name: str, na: Sequence[str] = ()) -> Times:
             code="clock-alone",
         )
     if not (types.is_null(kind) or cells.is_numeric(kind)):
-        raise InputError(f"time column {name!r} is {kind}; wanted numbers or dates.", code="not-numeric")
+        raise InputError(f"time column {name!r} is {kind}; convert it to numbers or dates.", code="not-numeric")
     return Times(cells.numbers(column, name, na).values.astype(np.float64))
 
 
-def _from_numbers(texts: pa.Array, name: str) -> Times:
-    """Convert texts [n] that are numbers; the others become NaN and are counted. The name is for messages.
+def _from_numbers(texts: pa.Array, name: str, na: Sequence[str]) -> Times:
+    """Convert texts [n] that are numbers; the others become NaN and are counted in `words`.
 
-    Raises InputError ("time-text"), with advice on formats of dates, if no text is a number.
+    Args:
+        name: of the column, for messages.
+        na: numbers, in any spelling, that mean "missing".
+
+    Raises:
+        InputError: there are texts, and none is a number ("time-text"); the message says how to give formats of dates.
     """
     try:
-        read = cells.numbers(texts, name)
+        read = cells.numbers(texts, name, na)
     except InputError as error:
         known = texts.drop_null().unique()[:HEAD_CELLS].to_pylist()
         said = " or ".join(f"time_format={how!r}" for how in formats_of(known))
@@ -166,10 +180,10 @@ def _from_numbers(texts: pa.Array, name: str) -> Times:
 
 
 def _from_iso(texts: pa.Array, name: str) -> pa.Array:
-    """Parse ISO texts as timestamps; null where a text is no ISO date or names a day that does not exist.
+    """Parse ISO texts as timestamps; null where a text is null or no ISO date, or names a day that does not exist.
 
-    Timestamps are of UTC if the texts have offsets, else without a zone. Raises InputError ("mixed-zones"), with the
-    column's name, if some texts have an offset and some do not.
+    Timestamps are of UTC if the texts have offsets (+02:00, Z, UTC), else without a zone. Raises InputError
+    ("mixed-zones"), with the name of the column, if some dates have an offset and some do not.
     """
     texts = cells.where(cells.matches(texts, ISO), pc.replace_substring(texts, ",", "."))  # pyright: ignore
     for written, plain in (
@@ -191,7 +205,7 @@ def _stamps(texts: pa.Array, expression: str, **parameters: str) -> pa.Array:
     """Convert texts [n] to timestamps in microseconds by an SQL expression, which DuckDB computes.
 
     Args:
-        expression: such as "TRY_CAST(c AS TIMESTAMP)", in which `c` is a text and $NAME the parameter NAME.
+        expression: such as "try_strptime(c, $how)"; `c` is a text, and $how the parameter of this name.
         parameters: values of the parameters.
 
     Returns:
@@ -203,10 +217,11 @@ def _stamps(texts: pa.Array, expression: str, **parameters: str) -> pa.Array:
 
 
 def _strptime(texts: pa.Array, name: str, how: str) -> pa.Array:
-    """Parse texts as timestamps by the strptime format `how`; null where a text does not match.
+    """Parse texts as timestamps by the strptime format `how`; null where a text is null or does not match.
 
-    24 does not match %Y. Timestamps are of UTC if the format has %z, else without a zone. Names of months for %b may be
-    in other languages; 24:00 is the end of the day. The name of the column is for messages.
+    Dates before the year 1000 count as no match, since %Y would read 24 as the year 24. Months of %b may be written in
+    other languages; 24:00 is the end of the day. Timestamps are of UTC if the format has %z, else without a zone. The
+    name of the column is for messages.
 
     Raises:
         InputError: no text matches ("time-text"); the format has a zone by name, %Z.
@@ -229,17 +244,18 @@ def _strptime(texts: pa.Array, name: str, how: str) -> pa.Array:
     if stamps.null_count == len(stamps):
         raise InputError(
             f"time column {name!r} holds {listed(texts.drop_null()[:1].to_pylist())}, which is not written as {how!r}, "
-            "like all its others; correct the format, in which %Y is the year (%y of two digits), %m the month, %d the "
-            "day, %H:%M:%S the time, %f fractions of a second and %z the zone.",
+            "and neither is any other; correct the format, in which %Y is the year (%y of two digits), %m the month, "
+            "%d the day, %H:%M:%S the time, %f fractions of a second and %z the zone.",
             code="time-text",
         )
     return stamps
 
 
 def as_datetimes(texts: Sequence[str], how: str) -> list[datetime | None]:
-    """Parse dates that are written by the strptime format `how`; None for a text that is not.
+    """Parse dates that are written by the strptime format `how`; None in place of a text that is not.
 
-    Raises InputError if no text is written so, or the format has %Z.
+    They are in UTC if the format has %z, else without a zone. Raises InputError if no text is written so, or the format
+    has %Z.
     """
     return _strptime(pa.array(texts, pa.string()), "date", how).to_pylist()
 
@@ -247,9 +263,9 @@ def as_datetimes(texts: Sequence[str], how: str) -> list[datetime | None]:
 def formats_of(texts: Sequence[str]) -> list[str]:
     """Return the strptime formats that all of the texts match as dates: several where day and month could be swapped.
 
-    Words without a digit may stand among the texts, if they are less than half. Names of weekdays are English, and
-    those of months are if the format has %B; %b also stands for other languages. A date without a year has no format,
-    and without a common format the list is empty.
+    Texts without a digit, such as "unknown", are passed over if they are less than half of the texts. The list is empty
+    if they are half or more, if the dates have no format in common, or if one has no year. Names of weekdays must be
+    English, and so must those of months for %B; %b also stands for months in other languages.
     """
     dated = [text for text in texts if re.search(r"\d", text)]
     if 2 * len(dated) <= len(texts):
@@ -262,7 +278,10 @@ def formats_of(texts: Sequence[str]) -> list[str]:
 
 
 def _with_short_months(texts: pa.Array) -> pa.Array:
-    """Return texts with names of months, short or full, in seven languages, replaced by English short ones ("Mar")."""
+    """Return texts with names of months, short or full, in seven languages, replaced by English short ones ("Mar").
+
+    So is any word that begins like a month's name. The point in "Mar. 5" is removed.
+    """
     texts = pc.replace_substring_regex(texts, r"(\pL)\. ", r"\1 ")  # pyright: ignore
     for name, begins in zip(calendar.month_abbr[1:], MONTHS.split(), strict=True):
         texts = pc.replace_substring_regex(texts, rf"(?i)(^|[^\pL])({begins})\pL*", rf"\1{name}")  # pyright: ignore
@@ -279,7 +298,7 @@ def is_written(text: str, how: str) -> bool:
 
 
 def _formats(text: str) -> list[str]:
-    """Return the strptime formats by which one date could be written, a list with one for each order of day and month.
+    """Return the strptime formats by which the date `text` could be written, one for each order of day and month.
 
     The list is empty if the text has a word that belongs to no date, or no order of its numbers makes a date.
     """
@@ -338,7 +357,10 @@ def _word_code(word: str) -> str | None:
 
 
 def _elapsed(texts: pa.Array) -> np.ndarray:
-    """Convert "26:30", "02:30 PM" and "1 days 02:30:00" to days, float64 [n]; NaN for other texts."""
+    """Convert spans and times of day, "26:30", "02:30 PM" or "1 days 02:30:00", to days, float64 [n].
+
+    Other texts become NaN; a span may be negative ("-1:30").
+    """
     parts = pc.extract_regex(texts, ELAPSED)  # pyright: ignore
     total = np.zeros(len(texts))
     noon = cells.matches(texts, "^12:")
@@ -354,16 +376,17 @@ def with_clock(day: Times, clock: pa.Array, name: str) -> Times:
     """Add times of day to times that are whole days.
 
     Args:
-        day: the days.
-        clock: the times of day [n]: texts such as 10:15, Arrow times, or numbers, also as texts. Numbers are hours, or
-            1015 for 10:15 if one is beyond 24 or written with four digits.
+        day: n days.
+        clock: the n times of day: texts such as 10:15, Arrow times, or numbers, also as texts. Numbers are hours
+            (10.25); if one is beyond 24 or a text of four digits, all are hours and minutes (1015 is 10:15).
         name: of the column of days, for messages.
 
     Returns:
-        `day` with other values: NaN where the clock is missing or, among texts with colons, no time of day.
+        `day` with other values; NaN where the clock is missing or cannot be read.
 
     Raises:
-        InputError: numbers that are no hours, and not as 1015 either; a column of another type.
+        InputError: numbers that are neither hours nor such as 1015; texts of which none can be read; a column of
+            another type.
     """
     if pa.types.is_time(clock.type):
         ticks = clock.cast(pa.time64("ns")).cast(pa.int64()).cast(pa.float64())
@@ -384,9 +407,10 @@ def with_clock(day: Times, clock: pa.Array, name: str) -> Times:
 
 
 def refuse_other_dates(column: pa.Array, name: str) -> None:
-    """Raise InputError if a column's texts are all dates, and some are not ISO dates; the name is for the message.
+    """Raise InputError if all texts of a column are dates, and some are not ISO dates; the name is for the message.
 
-    Sorted as texts these would be in a wrong order. Empty cells do not count; any other column passes.
+    Sorted as texts these would be in a wrong order. Empty and null cells do not count; a column with any other text
+    passes.
     """
     there = [text for text in column.unique().to_pylist() if text]
     others = [text for text in there if not re.match(ISO, text)]
@@ -398,7 +422,7 @@ def refuse_other_dates(column: pa.Array, name: str) -> None:
 
 
 def as_dates(days: np.ndarray, zone: str = "UTC") -> pa.Array:
-    """Convert days since 1970-01-01 UTC [n], all finite, to Arrow timestamps of a time zone, to the microsecond.
+    """Convert finite days since 1970-01-01 UTC [n] to Arrow timestamps of a time zone, rounded to the microsecond.
 
     Beyond the year 2149 a microsecond is finer than a float64 of days; whole seconds and milliseconds stay exact.
     """
@@ -416,13 +440,13 @@ def parse_time(text: str, zone: str | None) -> float:
 
     Args:
         text: a number; where times are dates, an ISO date or a number of days since 1970-01-01 UTC.
-        zone: time zone of a date that names none; None where times are numbers.
+        zone: time zone of the table's dates, in which a date without a zone is meant; None where times are numbers.
 
     Returns:
         The number; of a date, days since 1970-01-01 UTC.
 
     Raises:
-        InputError: the text is neither.
+        InputError: the text is neither, or a number of days outside the years 1 to 9999.
     """
     if zone is None:
         try:
@@ -448,7 +472,7 @@ def parse_span(text: str, unit: str | None) -> float | None:
             With another unit, or None, spans are numbers alone.
 
     Returns:
-        The span; None for a text that is not of this form.
+        The span; None for a text that is not of this form, such as "4".
 
     Raises:
         InputError: a span with a unit where that of the times is not "day".
@@ -462,10 +486,10 @@ def parse_span(text: str, unit: str | None) -> float | None:
 
 
 def in_zone(days: np.ndarray, zone: str | None) -> np.ndarray:
-    """Convert days since 1970-01-01 [n] that clocks of a time zone show to days since 1970-01-01 UTC.
+    """Convert days since 1970-01-01 [n], as clocks of a time zone show them, to days since 1970-01-01 UTC.
 
-    Where these clocks skip a time or show it twice, the earlier one is taken. For UTC or None the days are returned as
-    they are.
+    If the clocks show a time twice, the earlier one is meant; a time that they skip becomes the last moment before the
+    gap. For UTC or None the days are returned as they are.
     """
     if not zone or zone == "UTC":
         return days

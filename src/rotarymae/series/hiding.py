@@ -14,7 +14,7 @@ def known_at(dataset: SeriesDataset, when: np.ndarray) -> SeriesDataset:
     """Return the series without their observations after a time, which is given for each series.
 
     Args:
-        when: [S], in the unit of the data set; observations at this time stay.
+        when: [S], a time for each series in the unit of the data set; observations at just this time stay.
 
     Raises:
         InputError: a series without an observation until then.
@@ -26,7 +26,8 @@ def with_early(dataset: SeriesDataset, copies: int, seed: int = 0) -> SeriesData
     """Return the S series, followed by copies of them that end early, each cut after the time of a random observation.
 
     Args:
-        copies: copies of each series; all S come once, then once more, and so on.
+        copies: number of copies of each series. The copies come S at a time, in the order of the series, under the same
+            ids: entries i, S + i, 2 S + i, ... of the result are of series i.
         seed: for the draw.
     """
     every = dataset.select(np.tile(np.arange(len(dataset)), copies + 1))
@@ -39,10 +40,12 @@ def with_early(dataset: SeriesDataset, copies: int, seed: int = 0) -> SeriesData
 def with_thinned(dataset: SeriesDataset, copies: int, seed: int = 0) -> SeriesDataset:
     """Return the S series, followed by copies of them that lack some observations.
 
-    A copy keeps its first observation, and each other one with a probability that is drawn for the copy, from 0.3 to 1.
+    A copy keeps its first observation. It keeps each other one with a probability that is drawn for the copy from 0.3
+    to 1.
 
     Args:
-        copies: copies of each series; all S come once, then once more, and so on.
+        copies: number of copies of each series. The copies come S at a time, in the order of the series, under the same
+            ids: entries i, S + i, 2 S + i, ... of the result are of series i.
         seed: for the draw.
     """
     every = dataset.select(np.tile(np.arange(len(dataset)), copies + 1))
@@ -64,17 +67,18 @@ def hide(
 
     Args:
         dataset: the series.
-        share: share of each series' observations, or times, to hide: more than 0, less than 1. Rounded up, but one
-            stays visible.
+        share: share of each series' observations to hide, or of its times with `by` "time" or "latest"; more than 0,
+            less than 1. The number is rounded up, but one stays visible.
         seed: for the draw.
-        by: "observation" draws single observations. "stretch" draws runs of consecutive ones, all of one length
-            per series, drawn log-uniformly from 1 to all that is hidden; a run at an end of the series, or the last one
-            drawn, may be shorter. "time" draws times, with everything observed then. "latest" hides the last times.
+        by: "observation" draws single observations. "stretch" draws runs of consecutive ones. All runs of a
+            series have one length, drawn log-uniformly from 1 to all that is hidden; a run at an end of the series, or
+            the last one drawn, may be shorter. "time" draws times, and hides everything observed then. "latest" hides
+            the last times.
 
     Returns:
-        Two data sets of the same series, with the visible and with the hidden observations; and a mask, bool [n], over
-        the observations of `dataset`, True where hidden. Series with a single observation or time are in neither data
-        set; the mask is False there.
+        Two data sets of the same series: with the visible observations, and with the hidden ones. Series that have only
+        one observation, or with `by` "time" or "latest" only one time, are in neither. And a mask, bool [n], over the
+        observations of `dataset`, True where hidden; False for series in neither data set.
 
     Raises:
         InputError: a share out of its range; another `by`; no series has anything to hide.

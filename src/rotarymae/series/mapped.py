@@ -23,9 +23,10 @@ class Columns(NamedTuple):
     Attributes:
         times: float64 [n].
         channels: int32 [n], numbers from 0; None without channels.
-        values: [n, V].
-        positions: further positions [n, P]; None without any.
-        sides: int8 [n, V], -1 for upper limits, 1 for lower ones, else 0; None without limits.
+        values: float [n, V], a column for each value name.
+        positions: float64 [n, P], a column for each further position (depth, ...); None without any.
+        sides: int8 [n, V], -1 where a value is known only to lie below the number (an upper limit), 1 where above, else
+            0; None without limits.
     """
 
     times: np.ndarray
@@ -35,26 +36,26 @@ class Columns(NamedTuple):
     sides: np.ndarray | None = None
 
     def take(self, rows: Any) -> Columns:
-        """Return the rows that a mask [n], indices or a slice select, in their order; of a slice, views."""
+        """Return the rows that a mask [n], indices or a slice select, in their order; views for a slice, or copies."""
         return Columns(*(None if column is None else column[rows] for column in self))  # pyright: ignore
 
     def runs(self, starts: np.ndarray, lengths: np.ndarray) -> Columns:
-        """Copy runs of consecutive observations into memory, one behind the other.
+        """Copy runs of consecutive observations into memory, one behind the other in the given order.
 
         Args:
-            starts, lengths: int [k], first observation and number of observations of each run.
+            starts, lengths: int [k], index of the first observation and number of observations of each run.
         """
         first = np.cumsum(lengths) - lengths
         return self.take(np.repeat(starts - first, lengths) + np.arange(lengths.sum()))
 
     def pieces(self, starts: np.ndarray, lengths: np.ndarray) -> Columns:
-        """Join runs of consecutive observations, one behind the other, in memory or, if they are many, memory-mapped.
+        """Join runs of consecutive observations, one behind the other in the given order.
 
-        They are memory-mapped, in temporary files, if these columns are and the runs have more than `SAMPLE`
-        observations in all; else copied into memory.
+        They are copied into memory, unless these columns are memory-mapped and the runs have more than `SAMPLE`
+        observations in all; then they are copied to temporary files, and memory-mapped.
 
         Args:
-            starts, lengths: int [k], first observation and number of observations of each run.
+            starts, lengths: int [k], index of the first observation and number of observations of each run.
         """
         if not is_mapped(self.times) or lengths.sum() <= SAMPLE:
             return self.runs(starts, lengths)
@@ -68,10 +69,12 @@ def is_mapped(column: np.ndarray) -> bool:
 
 
 def series_chunks(offsets: np.ndarray, size: int | None = None) -> Iterator[slice]:
-    """Yield slices of consecutive series with at most `size` observations together, or of one longer series.
+    """Yield slices of series, in their order and without gaps, with at most `size` observations in each.
+
+    A series with more observations has a slice by itself.
 
     Args:
-        offsets: int [S + 1], where each series begins, and where the last one ends.
+        offsets: int [S + 1], index of each series' first observation, and last the number of all observations.
         size: number of observations; `MAPPED_CHUNK` if None.
     """
     start, last = 0, len(offsets) - 1
@@ -82,9 +85,10 @@ def series_chunks(offsets: np.ndarray, size: int | None = None) -> Iterator[slic
 
 
 def row_chunks(offsets: np.ndarray) -> Iterator[slice]:
-    """Yield slices of observations, each of whole series: at most `MAPPED_CHUNK` observations, or one longer series.
+    """Yield slices of observations, in their order and without gaps, with at most `MAPPED_CHUNK` observations in each.
 
-    Offsets are int [S + 1], where each series begins, and where the last one ends.
+    Each holds whole series; a series with more observations has a slice by itself. Offsets are int [S + 1], the index
+    of each series' first observation, and last the number of all observations.
     """
     return (slice(offsets[part.start], offsets[part.stop]) for part in series_chunks(offsets))
 
@@ -93,7 +97,8 @@ def map_parts(parts: Iterable[Columns], folder: str | Path | None = None) -> Col
     """Write parts of columns to temporary files without names; return them joined and memory-mapped, read-only.
 
     Args:
-        parts: at least one, all with the same columns; the first one's types are used for all.
+        parts: at least one, with an observation in all; the same columns are None in all of them. The first part's
+            types are used for all.
         folder: where the files go; the system's temporary folder if None.
 
     Raises:

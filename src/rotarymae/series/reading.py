@@ -21,14 +21,14 @@ class ReadingReport:
         total: rows of the table, or entries of its lists; in a wide table, its cells.
         missing: {reason: rows} in which nothing was observed: {"'flux' is missing": 3}.
         left_out: {reason: rows} with a cell that cannot be used: {"'flux' is infinite": 2}.
-        doubts: {sentence: count} of what is used but may be wrong or was changed: {"series had times that did not
-            ascend": 1}.
+        doubts: {sentence: count} of what is used but may be wrong or was changed: {"series had times that were not
+            ascending, and have been sorted": 1}. The sentence goes on after the count.
         first: {reason or sentence: first row or series} for all in `missing`, `left_out` and `doubts`.
-        limits: {column: number of cells} that are limits of the value, and not the value: {"lactate": 12}.
-        words: texts among numbers, by column: {"value": {"NEG": 3}}. They count as missing values.
+        limits: {column: number of cells} that give only a limit of the value, such as "<5": {"lactate": 12}.
+        words: {column: {text: count}} of texts among numbers: {"value": {"NEG": 3}}. They count as missing values.
         lost: values that were observed and are dropped because another value of their row is missing.
         merged: rows that are merged into another one of the same series, time, further positions and channel.
-        series: number of series.
+        series: number of series, also of those without a row that could be used.
         empty: ids of series that are left out because none of their rows could be used.
         notes: sentences on how the file was read, where that was guessed.
         units: {column: unit}, as far as the file gives units.
@@ -63,14 +63,18 @@ class ReadingReport:
     def __add__(self, other: ReadingReport) -> ReadingReport:
         """Add the reports of two parts of one table that share no series, or of two steps of reading it.
 
-        Counts are added; of `first`, which says where, the first report's entries stay.
+        Counts are added, also by reason; ids and notes of both are joined. Of `first`, `units` and `counted` this
+        report's entries count where both have one.
         """
         return ReadingReport(
             **{one.name: _sum(getattr(self, one.name), getattr(other, one.name)) for one in fields(self)}
         )
 
     def __str__(self) -> str:
-        """Return one line, such as "351 of 4,485 rows dropped: 'mag' is missing in 351"."""
+        """Return one line, such as "351 of 4,485 rows dropped: 'mag' is missing in 351".
+
+        Numbers of limits ("<5"), of merged rows and of series left out follow, if there are any, and the notes.
+        """
         dropped = f"{self.dropped:,} of {self.total:,} {self.counted} dropped: {self._reasons()}"
         parts = [dropped if self.dropped else f"none of {self.total:,} {self.counted} dropped"]
         limits = [f"{count:,} of {name!r}" for name, count in self.limits.items()]
@@ -80,21 +84,24 @@ class ReadingReport:
         return "; ".join([*parts, *self.notes])
 
     def _reasons(self) -> str:
-        """Return the first twelve reasons for leaving out rows as one text, each with its number of rows."""
+        """Return the reasons for which rows are missing or left out as one text: "'mag' is missing in 351, ...".
+
+        It names the first twelve, and if there are more, how many there are.
+        """
         reasons = [f"{reason} in {count:,}" for reason, count in {**self.missing, **self.left_out}.items()]
         more = f", ... ({len(reasons)} reasons in all)" if len(reasons) > MAX_REASONS else ""
         return ", ".join(reasons[:MAX_REASONS]) + more
 
     def refuse_words(self) -> None:
-        """Raise InputError ("unusable-cell") if there are texts among numbers."""
+        """Raise InputError ("unusable-cell") if a column of numbers had texts that are none."""
         if self.words:
             said = "; ".join(self._words_by_column())
             raise InputError(f"{said}. Correct them, or read without strict.", code="unusable-cell")
 
     def _words_by_column(self) -> list[str]:
-        """Return sentences on texts among numbers: which words, how often, in which columns.
+        """Return sentences on texts among numbers: "3 cells of 'value' cannot be read: 'NEG' 3".
 
-        Columns with the same words share a sentence.
+        Columns with the same words share a sentence, which names the first twelve of them.
         """
         sentences, alike = [], {}
         for column, words in self.words.items():
@@ -109,7 +116,8 @@ class ReadingReport:
     def losses(self) -> list[str]:
         """Return sentences on losses and changes that a user would not expect, such as rows with an infinite value.
 
-        Rows in which nothing was observed are no loss. The list is empty without any.
+        They come from `lost`, `left_out`, `words`, `empty` and `doubts`, in this order. Rows in which nothing was
+        observed are no loss. The list is empty if nothing was lost or changed.
         """
         sentences = []
         if self.lost:
@@ -135,12 +143,15 @@ class ReadingReport:
         return sentences + [f"{count:,} {reason} (first: {self.first[reason]})." for reason, count in doubts]
 
     def as_json(self) -> dict[str, Any]:
-        """Return {name: value} for metrics.json: all fields, "kept", and the one line of the report as "summary"."""
+        """Return {name: value} for metrics.json: all fields, "kept", and the one line of `str` as "summary"."""
         return {"summary": str(self), **asdict(self), "kept": self.kept}
 
 
 def _sum(one: Any, other: Any) -> Any:
-    """Add two values of a field: numbers; dictionaries by key; tuples without repeats; of two texts keep the first."""
+    """Add two values of a field: numbers are added, dictionaries by key, tuples are joined without repeats.
+
+    Of two texts the first is returned.
+    """
     if isinstance(one, dict):
         both = one.keys() & other.keys()
         return {**one, **other, **{key: _sum(one[key], other[key]) for key in both}}

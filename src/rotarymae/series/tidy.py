@@ -29,24 +29,29 @@ MAX_REPEATS = 0.01  # of the rows; more that repeat others are a table that is r
 
 @dataclass(frozen=True, eq=False)
 class Observations:
-    """The rows of a table as arrays, in any order, before they are cleaned and sorted into a `SeriesDataset`.
+    """The n rows of a table as arrays, in any order, before they are cleaned and sorted into a `SeriesDataset`.
 
     Attributes:
         series: int [n], index of each row's series in `ids`; -1 where the id is missing.
         ids: [S] the different ids, in order of first appearance.
         times: float64 [n], NaN where missing.
-        channels: int32 [n], index in `channel_names`, -1 where missing and -2 where unknown; None without channels.
+        channels: int32 [n], index in `channel_names`, -1 where missing and -2 where the label is none of them; None
+            without channels.
+        channel_names: the labels of channels; None without channels.
         values: float [n, V], NaN where missing; a column for each of `value_names`, standard errors included.
+        value_names: V names of columns.
         time_unit: "day" where the times came as dates or durations; None for numbers.
         time_zone: of dates; None where times were none.
         report: what has become of the rows so far.
         positions: float64 [n, P], a column for each of `position_names`; None without further positions.
+        position_names: P names of columns.
         names: {"id", "time" or "channel": the table's name of that column}, for messages.
-        errors: {value column: column of its standard errors}.
+        errors: {value column: column of its standard errors}, both among `value_names`.
         time_bits: 32 where the table's times are floats of 32 bits, else 64.
         static: {column: one value for each of `ids`}.
         row: [n] number of each row in the table.
-        sides: int8 [n, V], the sides of limits as in `SeriesDataset`; None without any.
+        sides: int8 [n, V], -1 where a value is known only to lie below the number (an upper limit), 1 where above, else
+            0; None without limits.
     """
 
     series: np.ndarray
@@ -69,13 +74,16 @@ class Observations:
     sides: np.ndarray | None = None
 
     def keep(self, rows: np.ndarray) -> Observations:
-        """Select rows by a mask [n], or by indices in a new order; return them with `ids` and `static` as they are."""
+        """Return the rows that a mask [n] or indices select, in the order of the indices; `ids` and `static` stay."""
         columns = ("series", "times", "channels", "values", "positions", "row", "sides")
         parts = {name: getattr(self, name) for name in columns}
         return replace(self, **{name: None if part is None else part[rows] for name, part in parts.items()})
 
     def noting(self, **changes: Any) -> Observations:
-        """Return the observations with `changes`, {field of `ReadingReport`: value}, added to their report."""
+        """Return the observations with `changes`, {field of `ReadingReport`: value}, added to their report.
+
+        So noting(merged=3) adds 3 to the merged rows, and noting(notes=("...",)) adds a note.
+        """
         return replace(self, report=self.report + ReadingReport(**changes))
 
     def doubting(self, reason: str, count: int, first: str) -> Observations:
@@ -96,7 +104,7 @@ class Observations:
         Args:
             reasons: pairs (words, mask [n] of the rows); a row with several reasons counts for the first.
             counter: the field of the report that counts them, "left_out" or "missing".
-            strict: whether such rows are refused instead.
+            strict: whether such rows raise an error instead.
 
         Raises:
             InputError: there are such rows, and `strict` ("unusable-cell").
@@ -115,20 +123,24 @@ class Observations:
 
     @property
     def keys(self) -> list[np.ndarray]:
-        """Return what rows are sorted by, the most significant first: series, time, positions, channel."""
+        """Return the columns [n] that rows are sorted by, the most significant first: series, time, positions, channel.
+
+        Positions and channel are left out if there are none.
+        """
         positions = [] if self.positions is None else list(self.positions.T)
         return [self.series, self.times, *positions, *([] if self.channels is None else [self.channels])]
 
     @property
     def lengths(self) -> np.ndarray:
-        """Return the number of rows of every series, int64 [S]; all rows have a series."""
+        """Return the number of rows of every series, int64 [S]; no row's id may be missing."""
         return np.bincount(self.series, minlength=len(self.ids))
 
     @property
     def time_step(self) -> float:
-        """Return the distance of neighbouring numbers at the largest time, in its unit; 0 where that cannot matter.
+        """Return the gap between neighbouring floats at the largest time, in the unit of the times.
 
-        It can for floats of 32 bits, and for numbers beyond 2^53, such as Unix times in nanoseconds.
+        It is 0 where rounding cannot matter. It may matter for times from floats of 32 bits, and for times beyond 2^53,
+        such as Unix times in nanoseconds.
         """
         largest = np.abs(self.times[np.isfinite(self.times)]).max(initial=0.0)
         if self.time_bits == 32:
@@ -136,9 +148,9 @@ class Observations:
         return float(np.spacing(largest)) if largest > 2**53 else 0.0
 
     def name(self, at: int) -> str:
-        """Describe row number `at` for messages: "series 615 at time 59750.4, channel 'u'".
+        """Describe the row at index `at` for messages: "series 615 at time 59750.4, channel 'u'".
 
-        A row without series is "row 7", one without time "row 7, series 615".
+        A row without series is "row 7", one without time "row 7, series 615"; 7 is the row's number in the table.
         """
         if self.series[at] < 0:
             return f"row {self.row[at]}"
@@ -160,19 +172,22 @@ class Observations:
 def dataset_fields(rows: Observations, schema: Any, channels_known: bool = True) -> dict[str, Any]:
     """Clean the rows, sort them and merge duplicates; return the fields of a `SeriesDataset`.
 
-    Rows that cannot be used are left out, and a wide table gets a row for each value. The report counts all that.
+    Left out are rows with a missing value, rows that no model can use, and those before `since` or after `until`. Of a
+    wide table with a token per channel, each value that is not missing makes a row. Standard errors are filled in by
+    `with_typical_errors` and `with_errors_of_limits`. The report, which is the field `reading`, counts all that.
 
     Args:
         rows: the rows as they stand in the table.
         schema: the `TableSchema`, of which wide, tokens, strict, since, until, time and duplicates are read.
-        channels_known: whether channels without rows stay, as they do where a model knows them.
+        channels_known: whether channels without rows keep their place, as a model's channels do.
 
     Returns:
-        {field: value}, all fields but `id_name`.
+        {field: value}, all fields but `id_name`. Series without a row are not among them.
 
     Raises:
         NoObservations: no row is left.
-        InputError: a cell that cannot be used, in a strict reading ("unusable-cell"); many duplicates ("duplicates").
+        InputError: in a strict reading, a cell that no model can use, or a text among numbers ("unusable-cell"); many
+            duplicates ("duplicates"); a `since` or `until` that is no time.
     """
     rows = with_errors_of_limits(with_typical_errors(rows))
     if schema.wide and schema.tokens == "channel":
@@ -219,10 +234,10 @@ def dataset_fields(rows: Observations, schema: Any, channels_known: bool = True)
 
 
 def unusable(rows: Observations) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield (reason, mask [n]) for rows that no model can use, also where the mask is False throughout.
+    """Yield a pair (reason, mask [n]) for each reason why no model can use a row, also if no row has it.
 
-    Those are rows without series, time, channel or position, with an infinite number or one beyond 32 bits, and with a
-    negative standard error. A missing value is no such reason.
+    Such rows have no series, time, channel or position, an infinite number or one beyond 32 bits, or a negative
+    standard error. A missing value is no such reason.
     """
     yield f"{rows.names['id']!r} is missing", rows.series < 0
     if rows.channels is not None:
@@ -242,10 +257,11 @@ def unusable(rows: Observations) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def with_typical_errors(rows: Observations) -> Observations:
-    """Return the rows with the median error of their channel for values of series that have no standard errors at all.
+    """Return the rows with the standard errors of series that have none filled in by the median error of their channel.
 
-    Where the channel has no errors, it is the median of the column's. Such series are counted in the report, as a
-    doubt. Columns of errors that are missing throughout, and series with some errors, are not changed.
+    It is the median over the rows of the channel that have an error, or over all such rows if the channel has none.
+    Rows whose value is missing or a limit ("<5") stay. Not filled in are errors of series that have some, and a column
+    of errors that is missing throughout. The series with errors filled in are counted in the report, as a doubt.
     """
     for name, error in rows.errors.items():
         v, e = rows.value_names.index(name), rows.value_names.index(error)
@@ -265,7 +281,7 @@ def with_typical_errors(rows: Observations) -> Observations:
 
 
 def with_errors_of_limits(rows: Observations) -> Observations:
-    """Return the rows with a standard error of 0 for limits that have none: the value lies beyond the limit itself."""
+    """Return the rows with a standard error of 0 for limits ("<5") that have none, since the limit itself is exact."""
     if rows.sides is None:
         return rows
     values = rows.values.copy()
@@ -276,10 +292,10 @@ def with_errors_of_limits(rows: Observations) -> Observations:
 
 
 def far_times(rows: Observations) -> Observations:
-    """Return the rows with a doubt in the report if series have a first or last row far away in time from all others.
+    """Return the rows, with a doubt in the report if series have a first or last row far in time from their other rows.
 
-    Far is more than five times the span of the series' other rows, and of a usual series'. No row is changed. Series of
-    fewer than six rows are not judged.
+    Far is more than five times the span of the series' other rows, and more than five times the median of these spans
+    over the series. No row is changed. Series of fewer than six rows are not judged.
 
     Args:
         rows: sorted by series and time.
@@ -306,9 +322,10 @@ def far_times(rows: Observations) -> Observations:
 
 
 def coarse_times(rows: Observations) -> Observations:
-    """Return the rows with a doubt in the report if most gaps between times are hardly longer than their rounding.
+    """Return the rows, with a doubt in the report if times are rounded too coarsely for the gaps between them.
 
-    "Hardly" is at most 100 times. No row is changed.
+    They are if at least half of the gaps between successive times of a series are at most 100 times `time_step`; equal
+    times have no gap. No row is changed.
 
     Args:
         rows: sorted by series and time.
@@ -333,10 +350,11 @@ def _coarse(rows: Observations) -> str:
 
 
 def suspects(rows: Observations) -> Observations:
-    """Return the rows with a doubt in the report for values that look like codes for "not observed", such as -999.
+    """Return the rows, with a doubt in the report for values that look like codes for "not observed", such as -999.
 
-    Such a value is the largest or smallest of its column (and channel), nothing else is near it, and it is tens of
-    deviations away from the median, or hundreds if it occurs only a few times. No row is changed.
+    Such a value is the largest or smallest of its column, or of its channel in this column. It lies five times as far
+    from the median as any other, and by 20 robust deviations; by 100 if it occurs fewer than ten times, by 1,000 if it
+    occurs once and is not whole. For numbers of nines 20 always do. No row is changed.
     """
     by_channel = slice(None) if rows.channels is None else np.argsort(rows.channels, kind="stable")
     ends = [] if rows.channels is None else np.cumsum(np.bincount(rows.channels))[:-1]
@@ -360,8 +378,8 @@ def suspects(rows: Observations) -> Observations:
 def _outliers(column: np.ndarray) -> Iterator[float]:
     """Yield the extreme values of a column [n] without NaN that lie so far away that they may be codes for "missing".
 
-    Of fewer than 20 values only codes, such as -999, are yielded. A negative code next to positive numbers needs not be
-    far.
+    When one is yielded, the rest of the column is looked at again. Of fewer than 20 values only numbers of nines, such
+    as -999, are yielded; a negative one next to positive numbers needs not lie far away.
     """
     for value in np.unique([column.min(initial=0.0), column.max(initial=0.0)]):
         others = column[column != value] if cells.is_code(value) else column[:0]
@@ -394,7 +412,7 @@ def _outliers(column: np.ndarray) -> Iterator[float]:
 def _width(column: np.ndarray) -> float:
     """Return 1.4826 times the median distance from the median of values [n]: a robust standard deviation.
 
-    Where that is 0 it is the plain standard deviation; without values 0.
+    If that is 0, it is the plain standard deviation; without values 0.
     """
     return 1.4826 * np.median(np.abs(column - np.median(column))) or column.std() if len(column) else 0.0
 
@@ -402,7 +420,8 @@ def _width(column: np.ndarray) -> float:
 def sort(rows: Observations) -> Observations:
     """Return the rows sorted by series, time, positions and channel, stably.
 
-    Series whose times did not ascend in the table are counted in the report, as a doubt.
+    Series whose times did not ascend in the table are counted in the report, as a doubt. So are, as another one, series
+    that seem to begin again: see `_begin_again`.
     """
     if (rows.series[1:] < rows.series[:-1]).any():
         rows = rows.keep(np.argsort(rows.series, kind="stable"))
@@ -431,16 +450,16 @@ def sort(rows: Observations) -> Observations:
 
 
 def _begin_again(rows: Observations) -> np.ndarray:
-    """Return the numbers of the series that go back in time seldom, and always by more than half of their span.
+    """Return the series that go back in time seldom, and always by more than half of their span.
 
-    Seldom is in at most 5 % of their rows.
+    Seldom is after at most 5 % of their rows.
 
     Args:
-        rows: sorted by series, and within each in the order of the table. Only each series' first channel counts: the
-            others may stand behind it.
+        rows: sorted by series, and within each in the order of the table. Only the rows of each series' first channel
+            are looked at, since the table may hold one channel after the other.
 
     Returns:
-        Indices of series, ascending.
+        Indices of series in `ids`, int, ascending.
     """
     times, series = rows.times, rows.series
     if rows.channels is not None:
@@ -460,14 +479,15 @@ def _begin_again(rows: Observations) -> np.ndarray:
 def merge_duplicates(rows: Observations, duplicates: str, strict: bool = False) -> Observations:
     """Return one row for each series, time, further positions and channel; the report counts the merged rows.
 
-    Rows that are equal in all values are one; for others `duplicates` says what is done.
+    Rows that are equal in all values become one. If they differ, `duplicates` says which values are kept.
 
     Args:
         rows: sorted by series, time, positions and channel.
-        duplicates: "mean" averages, weighted by standard errors if there are any, which become that of the average, and
-            keeps the first row where one is a limit; "first" and "last" keep one; "error" keeps the first, with a doubt
-            in the report, if at most one row in a hundred is concerned.
-        strict: whether "error" refuses few rows, too.
+        duplicates: "first" and "last" keep the values of that row. "mean" averages the different rows. If there are
+            standard errors, it weights by them, and gives the error of the average; if one of the rows is a limit
+            ("<5"), it keeps the first row. "error" keeps the first row, with a doubt in the report, or raises an error
+            if more than one row in a hundred differs from the one before.
+        strict: whether "error" raises an error for a single one, too.
 
     Raises:
         InputError: different rows for one time, with "error" ("duplicates").
@@ -521,14 +541,14 @@ def merge_duplicates(rows: Observations, duplicates: str, strict: bool = False) 
 
 
 def _without_copies(rows: Observations, group: np.ndarray) -> tuple[Observations, np.ndarray]:
-    """Remove rows that equal an earlier one of their group in all values and sides of limits.
+    """Remove rows that equal an earlier one of their group in all values, and in which of them are limits ("<5").
 
     Args:
         rows: n rows.
-        group: int [n], numbers from 0 that ascend.
+        group: int [n], number of each row's group, ascending from 0 without gaps.
 
     Returns:
-        The rows that are left, in their order, and the number of them in each group.
+        The rows that are left, in their order, and the number of them in each group, int.
     """
     sides = [] if rows.sides is None else [rows.sides]
     several = np.flatnonzero(np.bincount(group)[group] > 1)
@@ -540,9 +560,9 @@ def _without_copies(rows: Observations, group: np.ndarray) -> tuple[Observations
 
 
 def melt(rows: Observations) -> Observations:
-    """Return rows with a row for each value [n, C] that is not NaN; the C value columns become channels.
+    """Return one row for each value that is not NaN; the C columns of values [n, C] become C channels.
 
-    The value column is then called "value". NaN is counted as missing in the report.
+    The one value column is then called "value". NaN is counted as missing in the report, by column.
     """
     row, column = np.nonzero(~np.isnan(rows.values))
     absent = len(rows.times) - np.bincount(column, minlength=len(rows.value_names))
@@ -560,5 +580,9 @@ def melt(rows: Observations) -> Observations:
 
 
 def offsets_of(lengths: np.ndarray) -> np.ndarray:
-    """Return where each of S series begins in flat columns, and where the last one ends: int64 [S + 1]."""
+    """Return where each series begins in flat columns, and where the last one ends, int64 [S + 1].
+
+    Args:
+        lengths: int [S], number of observations of each series.
+    """
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)

@@ -26,7 +26,7 @@ class Windows:
 
     @classmethod
     def cut(cls, dataset: SeriesDataset, window: int | None, overlap: int = 0) -> Windows:
-        """Cut series into windows of `window` observations, evenly spread; a series of at most so many stays whole.
+        """Cut series into windows of `window` observations, evenly spread; a series of at most so many is one window.
 
         Args:
             dataset: series; arrays if `window` is None.
@@ -52,9 +52,10 @@ class Windows:
         return cls(cut, series)
 
     def mean(self, answers: np.ndarray) -> np.ndarray:
-        """Average outputs [W, K] of windows to outputs [S, K] of series, weighted by each window's observations.
+        """Average K numbers for each of W windows, [W, K], to K numbers for each of S series, [S, K].
 
-        If every series is one window, the outputs are returned as they are.
+        Windows are weighted by their numbers of observations. If every series is one window, `answers` itself is
+        returned.
         """
         if len(self.series) == self.series[-1] + 1:
             return answers
@@ -66,16 +67,17 @@ class Windows:
     def at(self, times: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Find the windows that answer queries at given times.
 
-        A time is answered by the window in which it lies deepest. Around the middle of an overlap the answer passes
-        smoothly from one window to the next, so that it has no step there.
+        A query is answered by the window of its series in which its time lies farthest from the ends. Around the middle
+        of an overlap the answer passes linearly from one window to the next, so that it has no step there.
 
         Args:
-            times: [n], of all queries, series after series.
+            times: [n], the times of all queries, those of series 0 first.
             lengths: int [S], number of queries of each series.
 
         Returns:
-            Two window numbers for each query, int [n] each, and the weight [n] of the second, 0 to 1; the first one
-            weighs the rest. Where one window answers, the weight of the second is 0.
+            For each query the number of a first window and that of a second one, int [n] each, counted over all W
+            windows; and the weight of the second, float [n] from 0 to 1. The weight of the first is the rest to 1.
+            Where one window answers alone, it is the first, and the weight of the second is 0.
         """
         first, last = self.dataset.times[self.dataset.offsets[:-1]], self.dataset.times[self.dataset.offsets[1:] - 1]
         stops, begins = np.cumsum(lengths), np.searchsorted(self.series, np.arange(len(lengths) + 1))
