@@ -20,14 +20,15 @@ class Batch:
 
     Attributes:
         series: int [B], indices of the examples in their data set; a NumPy array, whatever the device.
-        inputs: the tokens [B, N] that the encoder sees.
-        masked: the hidden tokens [B, M] whose values are to be predicted; None where nothing is hidden.
+        inputs: the tokens [B, N] that the encoder sees, N for each example.
+        masked: the hidden tokens [B, M] whose values are to be predicted, M for each example; None where nothing is
+            hidden.
         targets: of supervised training, one row for each example, in the form that the loss takes; None without.
         static: [B, F] features of each series, which a head reads next to the tokens; None without.
-        log_errors: [B, M, V] logarithm of the standard error of each hidden value, standardised as the value is; None
-            where errors are not known.
-        sides: [B, M, V] kind of each hidden value: -1 for an upper limit, 1 for a lower one, 0 for a value that was
-            measured; None where all were.
+        log_errors: [B, M, V] logarithm of the standard error of each of the V values of a hidden token, standardised as
+            the value is; None where errors are not known.
+        sides: [B, M, V] kind of each hidden value: -1 for an upper limit (the value lies below it), 1 for a lower one,
+            0 for a value that was measured; None where all were.
     """
 
     series: np.ndarray
@@ -39,7 +40,7 @@ class Batch:
     sides: Tensor | None = None
 
     def to(self, device: torch.device | str) -> Batch:
-        """Return the batch with its tensors on `device`, and `series` as it is; copies may run asynchronously."""
+        """Return the batch with tensors and tokens on `device` and `series` as it is; copies may be asynchronous."""
         there = {name: part for name, part in vars(self).items() if isinstance(part, Tensor | Tokens)}
         return replace(self, **{name: part.to(device, non_blocking=True) for name, part in there.items()})
 
@@ -53,9 +54,9 @@ class Examples(Protocol):
         ...
 
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
-        """Return the batch of the examples at `index`, int [B] from 0, in this order.
+        """Return the batch of the B examples at `index`, integers from 0, in this order.
 
-        An example's random mask and augmentation change with the number of the `epoch`, from 0. With None, for
+        A random mask and augmentation of an example change with the number of the `epoch`, from 0. With None, for
         evaluation, masks are the same at each call, and nothing is augmented.
         """
         ...
@@ -66,15 +67,17 @@ class Examples(Protocol):
 
 
 def normalize_index(indices: Any, count: int, noun: str) -> np.ndarray:
-    """Check an index of members as users write it, and return it as int64 numbers from 0 to count - 1, in its order.
+    """Check an index of members, such as the series of a data set; return it as int64 numbers from 0, in its order.
 
     Args:
-        indices: integers, of which negative ones count from the end, and which may repeat; or a boolean mask [count].
-        count: number of members.
+        indices: a list or array of integers, of which negative ones count from the end, and which may repeat; or a
+            boolean mask [count], True for members to select.
+        count: number of members there are.
         noun: what messages call the members, such as "series".
 
     Raises:
-        InputError: an index that does not exist; a mask of another length; more than one axis; nothing selected.
+        InputError: an index that does not exist; a mask of another length; more than one axis; other types; nothing
+            selected.
     """
     at = np.asarray(indices)
     if at.ndim != 1 or (at.size and at.dtype.kind not in "iub"):

@@ -61,16 +61,17 @@ HIDDEN_PER_DRAW, ENOUGH_HIDDEN, MAX_DRAWS = 8_000, 12_000, 24  # values; of few 
 class Calibration(nn.Module):
     """Blend the model's prediction with simple methods and set its spread, by the distance to the nearest observation.
 
-    A query has P coefficients: a logit for the weight of each method in `BLENDED`, then constant and slope of the log
-    variance. The attributes are float64 buffers, which are saved with the model.
+    A query has P coefficients: a logit for the weight of the model and of each simple method (`BLENDED`), then constant
+    and slope of the log variance. The attributes are float64 buffers, which are saved with the model.
 
     Attributes:
-        knots: [3, K, T, P] coefficients by side (`surroundings.BETWEEN`, `BEYOND`, `NOWHERE`), at each knot of log
-            distance (0, 1, .. K - 1), for each trait of a series.
+        knots: [3, K, T, P] coefficients by side (0 between two observations, 1 beyond the first or last, 2 without
+            any), at each of K knots of log distance (0, 1, .. K - 1), for each of T numbers that describe the channel
+            of the series (`Surroundings.traits`).
         offsets: [outputs, P], added to the coefficients of each pair of channel and value column.
         freedom: [3] by side, a number whose softplus is added to 2 to give the degrees of freedom of Student's t.
-        reach: [3] by side, largest log distance that was measured. Farther away the coefficients stay, and bands widen
-            to the spread of the channel.
+        reach: [3] by side, log distance within which 99 % of the values lay that it was fitted to. Farther away the
+            coefficients stay, and bands widen to the spread of the channel.
         season: period after which series repeat, in units of position, without axes; 0 for none.
     """
 
@@ -81,7 +82,10 @@ class Calibration(nn.Module):
     season: Tensor
 
     def __init__(self, outputs: int, likelihood: Likelihood) -> None:
-        """Create an unfitted calibration: predictions stay as they are, but for bands that widen far from observations.
+        """Create an unfitted calibration, which leaves predictions mostly as they are.
+
+        The simple methods have about a quarter of the weight together, a distribution with a spread becomes Student's
+        t, and bands widen far from observations.
 
         Args:
             outputs: number of pairs of channel and value column; each has its offsets.
@@ -99,6 +103,7 @@ class Calibration(nn.Module):
     def of(cls, preprocessor: ObservationPreprocessor, likelihood: Likelihood) -> Calibration:
         """Create an unfitted calibration, with offsets for every channel and value column of a preprocessor.
 
+        If the preprocessor joins all channels of a time into one token, each value of the token has its offsets.
         `likelihood` is that of the model.
         """
         separate = preprocessor.channel_names is not None and not preprocessor.join_times
@@ -123,12 +128,13 @@ class Calibration(nn.Module):
     ) -> Float[Tensor, "*shape Q"]:
         """Return the Q parameters of the calibrated distribution of each value, float64, for the likelihood `answers`.
 
-        The mean is a blend of the model's mean and the guesses of `around`. With a spread, the distribution is a
-        Student t, whose log variance is linear in the model's. Without one, Q is 1: the mean.
+        The mean is a weighted mean of the model's mean and the predictions of simple methods. With a spread, the
+        distribution is a Student t (Q = 3), whose log squared scale is linear in the model's log variance. Without one,
+        Q is 1: the mean.
 
         Args:
-            parameters: of the model's likelihood.
-            around: the surroundings of the queries.
+            parameters: P of the model's likelihood for each value, standardised.
+            around: the surroundings of the queries, with the predictions of simple methods (`guesses`).
             output: number of each value's pair of channel and value column, from `surroundings.outputs`.
         """
         parameters = parameters.double()
@@ -141,10 +147,10 @@ class Calibration(nn.Module):
         return student_t(mean, log_variance, self.freedom[around.side])
 
     def widens(self, around: Surroundings) -> Float[Tensor, "*shape"]:
-        """Return how far the band of each query widens to the spread of its channel, from 0 (not) to 1 (completely).
+        """Return how far the band of each value widens to the spread of its channel, from 0 (not) to 1 (completely).
 
-        It widens where a query is farther from any observation than was measured in fitting: completely, at about four
-        times the largest distance that was measured.
+        It begins to widen where a query is farther from any observation (`around.distance`) than nearly all values that
+        the calibration was fitted to; it is complete at about four times that distance.
         """
         return ((log_distance(around) - self.reach[around.side]) / WIDENS_OVER).clamp(0, 1)
 
@@ -162,12 +168,12 @@ class Calibration(nn.Module):
         """Fit the buffers other than `season`, in place, to n hidden values and the model's predictions of them.
 
         The weights of the methods are fitted by squared errors, then the spread by likelihood. If some of the values
-        are limits, the weights are fitted by likelihood, too, in the second step: the mean of the values that were
-        measured is not that of all. Values on a side where all are limits count for nothing, as they are likely under
-        any spread that is large enough.
+        are limits, the second step also fits the weights: the mean of the values that were measured is not that of all.
+        Values on a side where all are limits count for nothing, as they are likely under any spread that is large
+        enough.
 
         Args:
-            parameters: of the model's likelihood, its predictions of the hidden values.
+            parameters: P of the model's likelihood, its prediction of each hidden value.
             around: the surroundings of the hidden values, each field [n, ..].
             output: number of each value's pair of channel and value column, from `surroundings.outputs`.
             truth: the hidden values, standardised.
@@ -175,7 +181,8 @@ class Calibration(nn.Module):
             learnt: 1 where the model was trained on the series, 0 elsewhere. How its errors differ there is fitted as
                 well, and not stored.
             log_errors: logarithms of the values' standard errors, standardised; None where unknown.
-            sides: -1 where a value is an upper limit, 1 where it is a lower one, 0 elsewhere; None where none is.
+            sides: -1 where `truth` is only an upper limit of the value, 1 where it is a lower one, 0 elsewhere; None
+                where none is.
         """
         parameters, truth, guesses = parameters.double(), truth.double(), around.guesses.double()
         distance, side = log_distance(around), around.side
@@ -189,11 +196,11 @@ class Calibration(nn.Module):
         around = around._replace(traits=torch.cat([around.traits, learnt[:, None].to(around.traits)], -1))
 
         def mean(knots: Tensor, offsets: Tensor) -> Tensor:
-            """Return the blends [n] of model and simple methods by these coefficients."""
+            """Return the weighted means [n] of the predictions of model and simple methods, with these coefficients."""
             return blend(at(knots, around, self.reach) + offsets[output], predicted, guesses)
 
         def squared(knots: Tensor, offsets: Tensor, freedom: Tensor) -> Tensor:
-            """Return half the weighted sum of squared errors of the blends, each over `scale`; ignore `freedom`."""
+            """Return half the weighted sum of squared errors of these means, each over `scale`; ignore `freedom`."""
             errors = LIKELIHOODS["point"].loss(mean(knots, offsets)[:, None], truth, sides=sides)
             return (weights * errors / scale).sum() / 2
 
@@ -205,7 +212,7 @@ class Calibration(nn.Module):
         uncalibrated, density = self.likelihood.log_variance(parameters), LIKELIHOODS["student_t"]
 
         def unlikely(knots: Tensor, offsets: Tensor, freedom: Tensor) -> Tensor:
-            """Return the weighted negative log-likelihood of all hidden values, given these coefficients."""
+            """Return the weighted negative log-likelihood of all hidden values, with these coefficients."""
             coefficients = at(knots, around, self.reach) + offsets[output]
             constant, slope = coefficients[..., len(BLENDED) :].unbind(-1)
             centre = blended if sides is None else blend(coefficients, predicted, guesses)
@@ -226,9 +233,16 @@ class Calibration(nn.Module):
     ) -> Float[Tensor, " n"]:
         """Return, for each hidden value, the best method's mean squared error at values at about the same distance.
 
-        Values are alike if they are on the same `side` and their log distances (`distance`) round to the same integer;
-        the methods are the model (`predicted`) and the simple ones (`guesses`). The loss of each value is divided by
-        this error, so that those far from any observation, with their large errors, do not dominate.
+        Values are alike if they are on the same side and their log distances round to the same integer. The loss of
+        each value is divided by this error, so that those far from any observation, with their large errors, do not
+        dominate.
+
+        Args:
+            predicted: by the model, for n hidden values.
+            guesses: predictions of the G simple methods.
+            truth: the values.
+            distance: log distance of each value to the nearest observations.
+            side: 0 between two observations, 1 beyond the first or last, 2 without any.
         """
         errors = (torch.cat([predicted[:, None], guesses], -1) - truth[:, None]).square()
         group = side * KNOTS + distance.round().long().clamp(max=KNOTS - 1)
@@ -242,13 +256,13 @@ class Calibration(nn.Module):
         Penalties keep the curves over distance smooth, and all coefficients near the prior.
 
         Args:
-            loss: a function of knots, offsets and `freedom`, each as the class describes it, but for the knots' extra
-                trait: 1 where the model was trained on the series.
+            loss: a function of knots, offsets and `freedom`, each as the class describes it. Knots have one more trait
+                here, the last: 1 where the model was trained on the series.
             columns: which of the P coefficients of knots and offsets are fitted; the others stay. `freedom` is always
                 fitted.
 
         Returns:
-            The fitted knots, with their extra trait, and offsets.
+            The fitted knots, with the additional trait, which is not stored; and the offsets.
         """
         gap = torch.zeros_like(self.knots[:, :, :1])
         start = torch.cat([self.knots, gap], 2)
@@ -258,7 +272,7 @@ class Calibration(nn.Module):
         optimizer = torch.optim.LBFGS(free, max_iter=STEPS, line_search_fn="strong_wolfe")
 
         def whole() -> tuple[Tensor, Tensor, Tensor]:
-            """Return all knots, offsets and `freedom` as of this step, with the fitted columns put in."""
+            """Return all knots (with the additional trait), offsets and `freedom` at this step, fixed ones included."""
             knots, offsets = start.clone(), self.offsets.clone()
             knots[..., columns], offsets[..., columns] = free[:2]
             return knots, offsets, PRIOR_FREEDOM + FREEDOM_SPREAD * free[2]
@@ -283,18 +297,19 @@ class Calibration(nn.Module):
 def prior() -> Float[Tensor, "T P"]:
     """Return the coefficients before any fit: mostly the model, with its spread, the same for every series.
 
-    They do not depend on distance; those of the T traits but the constant one are 0.
+    They are those at every knot of distance and on every side: a row for each of the T numbers that describe a channel,
+    of which all but the first, for the constant, are 0; and a column for each of the P coefficients (`Calibration`).
     """
     return torch.tensor([PRIOR, *((0.0,) * len(PRIOR),) * (TRAITS - 1)], dtype=torch.float64)
 
 
 def at(knots: Float[Tensor, "3 K T P"], around: Surroundings, reach: Float[Tensor, " 3"]) -> Float[Tensor, "*shape P"]:
-    """Return the P coefficients of each query: the sum over its traits of trait times coefficient at its distance.
+    """Return the P coefficients of each query: the sum over its T traits of the trait times the coefficients for it.
 
     Args:
         knots: coefficients by side, at knots of log distance 0, 1, .. K - 1, and by trait. They are interpolated
             linearly between knots.
-        around: surroundings of the queries.
+        around: surroundings of the queries: distance, side, and traits, the T numbers that describe a channel.
         reach: log distance, by side, beyond which coefficients are constant.
     """
     distance = torch.minimum(log_distance(around), reach[around.side])
@@ -307,9 +322,13 @@ def at(knots: Float[Tensor, "3 K T P"], around: Surroundings, reach: Float[Tenso
 def blend(
     coefficients: Float[Tensor, "*shape P"], predicted: Float[Tensor, "*shape"], guesses: Float[Tensor, "*shape G"]
 ) -> Float[Tensor, "*shape"]:
-    """Return the weighted mean of the model's prediction and the G guesses of simple methods, for each query.
+    """Return the weighted mean of the model's prediction and those of G simple methods, for each query.
 
-    The weights are the softmax of the first 1 + G coefficients, the first of them that of the model.
+    Args:
+        coefficients: P for each query. The weights are the softmax of the first 1 + G, the first of them that of the
+            model; the others are not read.
+        predicted: by the model.
+        guesses: predictions of the simple methods.
     """
     weights = coefficients[..., : len(BLENDED)].softmax(-1)
     return (weights * torch.cat([predicted[..., None], guesses], -1)).sum(-1)
@@ -336,7 +355,8 @@ def calibrate(
         pipeline: has a trained autoencoder of series.
         unseen: series held out of training; the training series, if none were.
         learnt: the training series, if others were held out; else None. Their errors count too: by how much the model
-            is better there is fitted as well, and left out of the calibration. The season is looked for in them.
+            is better there is fitted as well, and left out of the calibration. The season is looked for in them, or
+            without them in `unseen`.
         seed: for the draws of series and of what is hidden.
     """
     model, preprocessor = pipeline.require_autoencoder(), pipeline.require_series()
@@ -368,9 +388,9 @@ def hidden_values(pipeline: Pipeline, dataset: SeriesDataset, season: float, see
         seed: of the draws of series and of what is hidden.
 
     Returns:
-        A list of tensors [n] or [n, ...], the arguments of `Calibration.fit`: weights, the model's parameters, the four
-        fields of `Surroundings`, outputs, true values, sides (0 where no limit), and, if the preprocessor reads them,
-        logarithms of standard errors. None if no drawn series has two observations.
+        A list of tensors [n] or [n, ...], in this order: weights; the model's parameters; guesses, distance, side and
+        traits of the surroundings; outputs; true values; sides of limits (0 for a measured value); and, only if the
+        preprocessor reads standard errors, their logarithms. None if no drawn series has two observations.
     """
     model, preprocessor = pipeline.require_autoencoder(), pipeline.require_series()
     windows = preprocessor.windows(_sample(dataset, len(HIDES) * HIDDEN_PER_DRAW, seed)).dataset
@@ -379,7 +399,11 @@ def hidden_values(pipeline: Pipeline, dataset: SeriesDataset, season: float, see
     windows = windows.select(windows.lengths >= 2)
 
     def read(model: nn.Module, batch: Batch) -> list[list[Tensor]]:
-        """Predict the hidden tokens of a batch: return, for each of its rows, the tensors of some of their values."""
+        """Predict the hidden tokens of a batch, and choose some of their values (`representatives`).
+
+        Return a list for each row of the batch, of tensors over its chosen values, in the order that `hidden_values`
+        returns.
+        """
         assert isinstance(model, MaskedAutoencoder) and batch.masked is not None
         parameters = model.decode(model.context(batch.inputs), batch.masked.positions, batch.masked.padding)
         # On the CPU, where the calibration is, and where every machine has float64.
@@ -413,11 +437,17 @@ def hidden_values(pipeline: Pipeline, dataset: SeriesDataset, season: float, see
 
 
 def representatives(group: Int[Tensor, " n"]) -> tuple[Int[Tensor, " m"], Float[Tensor, " m"]]:
-    """Choose at most `MOST_ALIKE` (4) values of each group, evenly spread over it: return their indices and weights.
+    """Choose at most 4 (`MOST_ALIKE`) of the n values in each group, evenly spread over it.
 
-    The errors in a group are correlated (by `ALIKE`, 0.3), so that its n values count as n / (1 + (n - 1) · ALIKE)
-    independent ones; the weights of the chosen ones are equal and add up to this number. Indices are sorted by group.
-    `group` has the number of each value's group.
+    The errors in a group are correlated (by 0.3, `ALIKE`), so that its k values count as k / (1 + (k - 1) · ALIKE)
+    independent ones.
+
+    Args:
+        group: number of each value's group, an integer.
+
+    Returns:
+        The indices of the m chosen values, sorted by group, then index; and their weights. Weights in a group are
+        equal, and add up to the number of independent values.
     """
     order = group.argsort(stable=True)
     alike = group[order].unique_consecutive(return_counts=True)[1]
@@ -429,9 +459,9 @@ def representatives(group: Int[Tensor, " n"]) -> tuple[Int[Tensor, " m"], Float[
 
 
 def _sample(dataset: SeriesDataset, hidden: float, seed: int) -> SeriesDataset:
-    """Return series of a data set, drawn by `seed`, as many as one draw of masks needs to hide about `hidden` values.
+    """Draw series of a data set by `seed`, so many that one draw of masks hides about `hidden` of their values.
 
-    They keep their order; all are returned if they are too few.
+    They keep their order; all series are returned if they are too few.
     """
     order = np.random.default_rng(seed).permutation(len(dataset))
     hides = np.cumsum(dataset.lengths[order]) * len(dataset.value_names) * HIDDEN_BY_EACH

@@ -160,7 +160,7 @@ class RoMAEConfig:
     neighbours: bool = False
 
     def __post_init__(self) -> None:
-        """Raise InputError for a field of another type or out of its range, or sizes that do not fit together."""
+        """Raise InputError for a field of another type or out of its range, or for fields that do not fit together."""
         check_fields(self, RANGES)
         if self.position_encoding != "rotary" and self.p != type(self).p:
             raise InputError(
@@ -179,15 +179,15 @@ class RoMAEConfig:
     def named(cls, name: str, **changes: Any) -> RoMAEConfig:
         """Return the configuration of a named encoder size.
 
-        The decoder is tiny-shallow, or as wide as the encoder where that is narrower. Heads are widened to the next
-        multiple of 2 · axes where `changes` says nothing of their sizes.
+        The decoder is tiny-shallow, or as wide as the encoder where that is narrower. Heads are widened until their
+        channels are a multiple of 2 · axes, unless `changes` sets their width or number.
 
         Parameters
         ----------
         name : str
             One of `SIZES`: "light", "tiny-shallow", "tiny", "small", "base", "pendulum".
         **changes : Any
-            Other fields of the configuration.
+            Fields of the configuration to set, the sizes included.
 
         Returns
         -------
@@ -197,12 +197,12 @@ class RoMAEConfig:
         Raises
         ------
         InputError
-            An unknown name or field; the nearest one is named.
+            An unknown name or field (the nearest one is named); a field out of its range.
 
         Warns
         -----
         InputWarning
-            Heads that are wider than the name says.
+            Heads were widened.
         """
         if name not in SIZES:
             raise InputError(f"no model size {name!r}; there are {', '.join(SIZES)}.{did_you_mean(name, SIZES)}")
@@ -233,8 +233,8 @@ class RoMAEConfig:
         """Return {field: width} for the widths that must grow so that head_dim is a multiple of 2 · axes, for p-RoPE.
 
         The fields are "embed_dim" and "decoder_embed_dim"; the dictionary is empty if neither must grow. A width stays
-        if `changes` sets it or its number of heads; both stay if positions are not rotary, or the number of axes is no
-        positive integer, which is refused elsewhere.
+        if `changes` sets it or its number of heads. Both stay if positions are not rotary, or if the number of axes is
+        no positive integer (`RoMAEConfig` refuses that).
 
         Args:
             sizes: {field: value} of the named size.
@@ -273,7 +273,10 @@ class RoMAEConfig:
         return BlockSizes(embed_dim, num_heads, depth, hidden_dim, self.dropout, self.drop_path, self.norm_eps)
 
     def _check_sizes(self, prefix: str) -> None:
-        """Raise InputError if sizes of the encoder (prefix "") or decoder ("decoder_") do not fit together."""
+        """Raise InputError if sizes of the encoder (prefix "") or decoder ("decoder_") do not fit together.
+
+        The width must be a multiple of the number of heads and fit the position encoding, and that of the MLP be whole.
+        """
         sizes, mlp_ratio = self._sizes(prefix), getattr(self, prefix + "mlp_ratio")
         embed_dim, num_heads = sizes.embed_dim, sizes.num_heads
         if embed_dim % num_heads:
@@ -328,6 +331,9 @@ def mask_range(ratio: Any) -> tuple[float, float]:
 
 
 def _nearest(number: int, divisor: int) -> str:
-    """Return the multiples of a divisor below and above a number, for a message: "60 or 64"; without the lower if 0."""
+    """Return the multiples of a divisor next to a number, at or below it and above it, for a message: "60 or 64".
+
+    If the lower one is 0, only the upper one is returned.
+    """
     below = number - number % divisor
     return " or ".join(str(k) for k in (below, below + divisor) if k > 0)

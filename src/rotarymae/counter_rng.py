@@ -23,9 +23,9 @@ def counter_uniform(seed: int, epoch: int, ids: np.ndarray | Sequence[int], stre
 
     Args:
         seed, epoch: any integers.
-        ids: integers, one for each row, such as the indices of examples.
-        stream: separates kinds of draws, from 0. Use another one for draws whose number depends on the padded length of
-            a batch, or later draws would depend on the padding.
+        ids: B integers, one for each row, such as the indices of examples.
+        stream: a number from 0 that separates kinds of draws. Use another one for draws whose number depends on the
+            padded length of a batch, or later draws would depend on the padding.
     """
     key = _mix(_mix(np.uint64(seed & _MASK64)) ^ np.uint64(epoch & _MASK64))
     key = _mix(key ^ np.uint64(stream)) if stream else key
@@ -33,7 +33,7 @@ def counter_uniform(seed: int, epoch: int, ids: np.ndarray | Sequence[int], stre
     drawn = 0
 
     def noise(n: int) -> Float[Tensor, "B n"]:
-        """Return the next n uniform numbers of every row, [B, n]."""
+        """Return the next n uniform numbers in [0, 1) of each of B ids, float32 [B, n]; move the counter on by n."""
         nonlocal drawn
         counter = np.arange(drawn, drawn + n, dtype=np.uint64)[None, :]
         drawn += n
@@ -58,7 +58,7 @@ def standard_normal(uniform: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]
 
 
 def _mix(x: np.ndarray | np.uint64) -> np.ndarray:
-    """Scramble the 64-bit integers `x` by the output function of splitmix64; return uint64 of the same shape."""
+    """Scramble uint64 integers of any shape by the output function of splitmix64; return uint64 of the same shape."""
     with np.errstate(over="ignore"):
         z = np.asarray(x + _GOLDEN, dtype=np.uint64)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -18,7 +18,8 @@ AnyPreprocessor = ObservationPreprocessor | PatchPreprocessor
 def is_flat(X: Any) -> bool:
     """Return whether X is in scikit-learn's form, a table [cases, features or times], and no data frame.
 
-    It is for an array of one or two axes, a sparse matrix, or a list of rows that are not empty and begin with scalars.
+    True for an array of at most two axes, a sparse matrix, and a list or tuple of rows (lists, tuples or arrays) that
+    are not empty and each begin with a scalar.
     """
     if is_frame(X):
         return False

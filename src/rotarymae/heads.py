@@ -32,9 +32,9 @@ def encoder_of(model: nn.Module) -> Encoder:
 
 
 def head_settings(model: nn.Module) -> dict[str, Any] | None:
-    """Return the keyword arguments, next to the encoder, that build a model's head again, as JSON can hold them.
+    """Return the keyword arguments, besides `encoder`, with which the class of a model builds the same head again.
 
-    Return None for a model without a head.
+    They are numbers and texts, which JSON can hold. Return None for a model without a head.
     """
     if isinstance(model, Encoder | MaskedAutoencoder):
         return None
@@ -44,10 +44,16 @@ def head_settings(model: nn.Module) -> dict[str, Any] | None:
 
 
 def pooled(encoder: Encoder, tokens: Tokens, pool: str) -> Float[Tensor, "B D"]:
-    """Encode tokens and return one vector per row: [CLS] ("cls"), or mean or maximum over real tokens ("mean", "max").
+    """Encode tokens and return one vector per row.
 
-    Mean and maximum are without [CLS]. Raises InputError for another `pool`, "cls" with an encoder without [CLS], and
-    tokens that do not fit the encoder.
+    Args:
+        encoder: its width D is that of the vectors.
+        tokens: B rows of tokens.
+        pool: "cls" for the encoded [CLS] token; "mean" or "max" for the mean or maximum over a row's real tokens, [CLS]
+            left out.
+
+    Raises:
+        InputError: another `pool`; "cls" with an encoder without [CLS]; tokens that do not fit the encoder.
     """
     choose("pool", pool, get_args(Pool))
     if pool == "cls":
@@ -59,9 +65,11 @@ def pooled(encoder: Encoder, tokens: Tokens, pool: str) -> Float[Tensor, "B D"]:
 
 
 def mean_of_real(x: Float[Tensor, "B N D"], padding: Bool[Tensor, "B N"] | None) -> Float[Tensor, "B D"]:
-    """Return the mean of each row over its real tokens; `padding` is True where there is no token, None for no padding.
+    """Return the mean of each row over its real tokens; a row that is all padding gives NaN.
 
-    A row that is all padding gives NaN.
+    Args:
+        x: N tokens of width D in each of B rows.
+        padding: True where there is no token; None for no padding.
     """
     if padding is None:
         return x.mean(1)
@@ -69,14 +77,17 @@ def mean_of_real(x: Float[Tensor, "B N D"], padding: Bool[Tensor, "B N"] | None)
 
 
 def embedding(model: nn.Module, tokens: Tokens, pool: str) -> Float[Tensor, "B D"]:
-    """Return one vector per row of tokens, by an encoder, an autoencoder, or a model with a head.
+    """Return one vector of the encoder's width D for each of B rows of tokens.
 
     Args:
-        pool: "cls", "mean" or "max"; also "attention" for a model whose head pools so. With the pool of a model's head,
-            the vector is the one that this head (the first, of several members) reads.
+        model: an encoder, an autoencoder, or a model with a head.
+        tokens: B rows of tokens.
+        pool: how a row's tokens become a vector: "cls", "mean" or "max", or "attention" for a model whose head pools
+            so. If the model's head has the same pool, the vector is what the head reads (of several members, the first
+            member's).
 
     Raises:
-        InputError: another pool, or "cls" with an encoder without [CLS].
+        InputError: another pool; "cls" with an encoder without [CLS]; tokens that do not fit the encoder.
     """
     if isinstance(model, _PooledHead) and pool == model.pool:
         return model.vector(tokens)
@@ -91,13 +102,24 @@ class AttentionPool(nn.Module):
     """
 
     def __init__(self, dim: int, heads: int, eps: float) -> None:
-        """Build the norm, with `eps`, and the scores of `heads` heads, which share out the `dim` channels."""
+        """Build the norm and the linear layer that scores tokens; its weights are 0 after `initialise`.
+
+        Args:
+            dim: width of the tokens.
+            heads: number of scores of each token; head h weighs the h-th of as many equal parts of the `dim` channels.
+            eps: RMSNorm adds this number to the mean square.
+        """
         super().__init__()
         self.norm = nn.RMSNorm(dim, eps=eps)
         self.scores = nn.Linear(dim, heads, bias=False)
 
     def forward(self, x: Float[Tensor, "B N D"], padding: Bool[Tensor, "B N"] | None) -> Float[Tensor, "B D"]:
-        """Return the weighted mean of each row's normalised tokens; those where `padding` is True are left out."""
+        """Return the weighted mean of each row's normalised tokens.
+
+        Args:
+            x: N tokens of width D in each of B rows.
+            padding: True where there is no token; these are left out. None for no padding.
+        """
         if padding is not None:
             x = x.masked_fill(padding[..., None], 0.0)
         x = self.norm(x)
@@ -128,9 +150,9 @@ class _PooledHead(nn.Module):
             encoder: to fine-tune; the same object, not a copy.
             outputs: number of logits or values for each row.
             pool: how the vector is made of a row's tokens: "cls", "mean", "max" or "attention".
-            dropout: share of the vector that training drops.
-            static_features: number of features of each series that the head reads next to the vector.
-            members: number of networks.
+            dropout: share of the vector's elements that training drops.
+            static_features: number of features of each series (such as age) that the head reads next to the vector.
+            members: number of networks, each an encoder and a head. All start with the same weights.
 
         Raises:
             InputError: an argument out of its range, or "cls" with an encoder without [CLS].
@@ -177,19 +199,19 @@ class _PooledHead(nn.Module):
         Parameters
         ----------
         tokens : Tokens
-            The batch [B, N].
+            The batch [B, N], B rows of N tokens.
         static : Tensor of shape [B, F] or None
-            Features of each series that the head reads next to its tokens; None for a head that reads none.
+            F features of each row's series that the head reads next to its tokens; None for a head that reads none.
 
         Returns
         -------
         Tensor
-            Logits or values [B, outputs].
+            Logits (of a classifier) or values [B, outputs], averaged over all members.
 
         Raises
         ------
         InputError
-            Static features for a head that reads none, none for one that does, or another number of them.
+            Another number of static features than the head reads (None has 0); tokens that do not fit the encoder.
         """
         return self.outputs_and_vector(tokens, static)[0]
 
@@ -201,19 +223,20 @@ class _PooledHead(nn.Module):
         Parameters
         ----------
         tokens : Tokens
-            The batch [B, N].
+            The batch [B, N], B rows of N tokens.
         static : Tensor of shape [B, F] or None
-            Features of each series that the head reads next to its tokens; None for a head that reads none.
+            F features of each row's series that the head reads next to its tokens; None for a head that reads none.
 
         Returns
         -------
         tuple of Tensor
-            Logits or values [B, outputs], averaged over all members; and the pooled vectors [B, D] of the first member.
+            Logits (of a classifier) or values [B, outputs], averaged over all members; and the pooled vectors [B, D] of
+            the first member, with the encoder's width D, before the head's norm.
 
         Raises
         ------
         InputError
-            Static features for a head that reads none, none for one that does, or another number of them.
+            Another number of static features than the head reads (None has 0); tokens that do not fit the encoder.
         """
         vector = self.vector(tokens)
         outputs = self._from_vector(vector, static)
@@ -222,7 +245,7 @@ class _PooledHead(nn.Module):
         return outputs, vector
 
     def _averaged(self, outputs: Float[Tensor, "M B outputs"]) -> Float[Tensor, "B outputs"]:
-        """Return the average of the outputs of all M members; here their mean."""
+        """Average the outputs of M members for B rows, here by their mean; `Classifier` averages probabilities."""
         return outputs.mean(0)
 
     def vector(self, tokens: Tokens) -> Float[Tensor, "B D"]:
@@ -231,12 +254,12 @@ class _PooledHead(nn.Module):
         Parameters
         ----------
         tokens : Tokens
-            The batch [B, N].
+            The batch [B, N], B rows of N tokens.
 
         Returns
         -------
         Tensor
-            One vector per row [B, D].
+            One vector per row, [B, D], of the encoder's width D.
         """
         if self.attention is None:
             return pooled(self.encoder, tokens, self.pool)
@@ -250,9 +273,14 @@ class _PooledHead(nn.Module):
     def _from_vector(
         self, vector: Float[Tensor, "B D"], static: Float[Tensor, "B F"] | None
     ) -> Float[Tensor, "B outputs"]:
-        """Return the outputs of this head alone, without other members, for pooled vectors and static features.
+        """Return the outputs of this head alone, without other members.
 
-        Raises InputError for another number of static features than the head was made for; None has 0.
+        Args:
+            vector: pooled vectors of B rows, of the encoder's width D.
+            static: F features of each row's series; None for none.
+
+        Raises:
+            InputError: another number of static features than the head was made for.
         """
         given = 0 if static is None else static.shape[1]
         if given != self.static_features:
@@ -267,7 +295,7 @@ class _PooledHead(nn.Module):
 
 
 class Classifier(_PooledHead):
-    """Encoder with a head that predicts logits [B, classes].
+    """Encoder with a head that predicts logits [B, classes] for B rows of tokens.
 
     Parameters
     ----------
@@ -276,9 +304,10 @@ class Classifier(_PooledHead):
     classes : int
         Number of classes, at least 2.
     pool : {"cls", "mean", "max", "attention"}
-        The head reads [CLS], the mean or maximum over real tokens, or what attention picks among them and [CLS].
+        The head reads the encoded [CLS] token, the mean or maximum over the other real tokens, or a mean over all of
+        them, [CLS] included, with learned weights (attention).
     dropout : float
-        Share of the pooled vector that training drops.
+        Share of the pooled vector's elements that training drops.
     static_features : int
         Number F of features of each series that the head reads next to its vector.
     members : int
@@ -306,12 +335,12 @@ class Classifier(_PooledHead):
         self.classes = classes
 
     def _averaged(self, outputs: Float[Tensor, "M B outputs"]) -> Float[Tensor, "B outputs"]:
-        """Return the logarithms of the members' mean probabilities, from their logits."""
+        """Return the logarithms of the mean class probabilities of M members, from their logits for B rows."""
         return outputs.log_softmax(-1).logsumexp(0) - math.log(len(outputs))
 
 
 class Regressor(_PooledHead):
-    """Encoder with a head that predicts values [B, outputs].
+    """Encoder with a head that predicts values [B, outputs] for B rows of tokens.
 
     Parameters
     ----------
@@ -320,9 +349,10 @@ class Regressor(_PooledHead):
     outputs : int
         Number of values for each row, at least 1.
     pool : {"cls", "mean", "max", "attention"}
-        The head reads [CLS], the mean or maximum over real tokens, or what attention picks among them and [CLS].
+        The head reads the encoded [CLS] token, the mean or maximum over the other real tokens, or a mean over all of
+        them, [CLS] included, with learned weights (attention).
     dropout : float
-        Share of the pooled vector that training drops.
+        Share of the pooled vector's elements that training drops.
     static_features : int
         Number F of features of each series that the head reads next to its vector.
     members : int

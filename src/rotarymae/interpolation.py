@@ -50,10 +50,14 @@ def predict_at(
     positions of a chunk attend to one another, as in the paper.
 
     Args:
+        model: the autoencoder.
         visible: observations of B series, as the model takes them.
-        positions: where to predict.
-        padding: True where there is no query; predictions there have no meaning. None when all are queries.
+        positions: where to predict: M positions for each series, on the A axes of the tokens.
+        padding: True where there is no position; predictions there have no meaning. None when all are positions.
         chunk: number of positions per pass of the decoder, which limits the memory needed.
+
+    Returns:
+        P parameters of each of the V values at each position; the first is the mean.
     """
     context, parts = model.context(visible), positions.split(chunk, 1)
     paddings = [None] * len(parts) if padding is None else padding.split(chunk, 1)
@@ -62,20 +66,21 @@ def predict_at(
 
 @dataclass(frozen=True, eq=False)
 class Interpolation:
-    """Predictions at n queries (a time and a channel each) of V values; arrays [n, V] unless said otherwise.
+    """Predictions of V values at n queries, each a time (and a channel, if there are some); arrays [n, V] unless said.
 
     Attributes:
         distance: [n] time to the nearest observation of the same series and channel, in the table's unit; infinite
             where there is none. Bands widen with it, see `calibration`.
         mean: centre of the predicted distribution, in the table's units.
-        std: half the width of the central 68.27 % interval; None without a spread. Where a value was compressed
-            (asinh), the distribution is skewed in the table's units, and the bands describe it better.
-        parameters: [n, V, P] of the distribution, standardised like the model's input.
+        std: half the width of the central 68.27 % interval, in the table's units; None without a spread. Where a value
+            was compressed (asinh), the distribution is skewed in the table's units, and the bands describe it better.
+        parameters: [n, V, P] of the distribution, P for each value, standardised like the model's input.
         likelihood: says what these parameters mean.
         bands: {share: (lower, upper)}, the edges of the central intervals that hold 0.68 and 0.95 of the distribution,
             in the table's units; empty without a spread.
-        centre, width: of the standardisation of each answer, value · width + centre being in the table's units, by a
-            model that standardises each series by itself; None where the pipeline's preprocessor standardises.
+        centre, width: the standardisation of each prediction by a model that standardises each series by itself: a
+            standardised value · width + centre is in the table's units. None where the pipeline's preprocessor
+            standardises.
     """
 
     distance: np.ndarray
@@ -89,12 +94,15 @@ class Interpolation:
 
     @property
     def scaled_mean(self) -> np.ndarray:
-        """Mean of the standardised distribution [n, V]."""
+        """Mean of the predicted distribution of V values at n queries, [n, V], standardised like the model's input."""
         return self.likelihood.mean(self.parameters).numpy()
 
     @property
     def scaled_std(self) -> np.ndarray | None:
-        """Standard deviation of the standardised distribution [n, V]; None for a likelihood without a spread."""
+        """Standard deviation of the predicted distribution of V values at n queries, [n, V], standardised.
+
+        None for a likelihood without a spread.
+        """
         return self.likelihood.std(self.parameters).numpy() if self.likelihood.has_spread else None
 
 
@@ -107,7 +115,8 @@ def bands_of(
     """Return {share: (lower, upper)}: edges [n, V] of central intervals with these probabilities, in the table's units.
 
     Args:
-        parameters: of n · V distributions, standardised.
+        likelihood: says what the parameters mean; it needs a spread.
+        parameters: P for each of V values at n queries, standardised.
         unscale: turns standardised values [n, V] into the table's units.
         shares: the probabilities, such as 0.95.
     """
@@ -116,13 +125,13 @@ def bands_of(
 
 
 class _Interpolating(DatasetExamples):
-    """Batches for `training.predict`: observations of series as visible tokens, points to predict as masked ones."""
+    """Batches for `training.predict`: observations of series as visible tokens, queries as masked ones."""
 
     def __init__(self, dataset: SeriesDataset, queries: Queries, preprocessor: ObservationPreprocessor) -> None:
-        """Store S series and the queries for each of them.
+        """Store S series, the queries for each of them, and the preprocessor (without its static columns).
 
-        `lengths`, by which batches are made, becomes the number of tokens of a series' observations and of its queries,
-        at most `QUERIES_PER_PASS`, together. The preprocessor's static columns are left out.
+        `lengths`, by which batches are made, becomes for each series the number of tokens of its observations plus the
+        number of its queries, of which at most `QUERIES_PER_PASS` are counted.
         """
         super().__init__(dataset, preprocessor.replace(static=()))
         self.queries, self.origins = queries, preprocessor.positions.origins(dataset)
@@ -131,7 +140,7 @@ class _Interpolating(DatasetExamples):
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
         """Return the batch of the series at `index`: observations as inputs, queries as masked tokens with values 0.
 
-        Nothing is random, and `epoch` not used.
+        `index` has integers from 0. Nothing is random, and `epoch` is not used.
         """
         queries, lengths = self.queries, self.queries.lengths[index]
         at = np.concatenate([np.arange(*queries.offsets[i : i + 2]) for i in index])
@@ -159,9 +168,10 @@ def interpolate(
 ) -> Interpolation:
     """Predict values of series at given times with a trained model, in the table's units, with error bands.
 
-    Answers are in the order of the queries. They are calibrated if the pipeline has a calibration. Series longer than
-    the model reads at once are answered in overlapping pieces. If the queries have standard errors, the bands are those
-    of observations with these errors, else those of the curve.
+    Predictions are in the order of the queries. They are calibrated if the pipeline has a calibration. Series longer
+    than the model reads at once are cut into overlapping pieces; in an overlap the prediction passes smoothly from one
+    to the next. If the queries have standard errors, the bands are those of observations with these errors, else those
+    of the curve.
 
     Args:
         pipeline: has a MaskedAutoencoder of series and its preprocessor.
@@ -171,7 +181,7 @@ def interpolate(
 
     Raises:
         InputError: a model that is not a MaskedAutoencoder of series; queries for another number of series, with NaN,
-            or for an unknown channel; series with other columns than training's; answers that are NaN or infinite.
+            or for an unknown channel; series with other columns than training's; predictions that are NaN or infinite.
 
     Warns:
         InputWarning: queries far beyond the times of training; more queries than a "joint" decoder answers well.
@@ -192,9 +202,10 @@ def interpolate(
     calibration = pipeline.calibration
 
     def read(model: torch.nn.Module, batch: Batch) -> list[np.ndarray]:
-        """Predict a batch's queries: return an array [n, V, P + 1] for each of its series, with n queries.
+        """Predict a batch's queries: return an array [n, V, P + 1] for each of its series, with n queries of V values.
 
-        The first P numbers are the (calibrated) parameters; the last is how far the band widens, 0 without calibration.
+        The first P numbers are the parameters of the distribution, calibrated if the pipeline has a calibration. The
+        last says how far the band widens to the spread of the channel, from 0 to 1; it is 0 without calibration.
         """
         assert isinstance(model, MaskedAutoencoder) and batch.masked is not None
         parameters = predict_at(model, batch.inputs, batch.masked.positions, batch.masked.padding, chunk)
@@ -256,16 +267,17 @@ def interpolated(
         pipeline: a trained one, or the shipped `any-series`.
         dataset: the series of `X`, already read.
         X: the series as the caller gave them.
-        at: times [q] for all series, or a list of arrays [q_i] for each; None means the series' different times, or
-            the steps 0, 1, ... of an array.
+        at: an array of q times for all series, or a list of arrays of q_i times for each; None means the series'
+            different times, or the steps 0, 1, ... if `X` is an array.
         return_std: whether to return standard deviations as well.
-        positions: positions besides time [q, P] for all series, or a list of arrays [q_i, P]; None for series without,
-            or that stay at one.
+        positions: positions on the P axes besides time, an array [q, P] for all series, or a list of arrays [q_i, P];
+            None for series without such axes, or that stay at one position, or for no `at`.
 
     Returns:
-        Values in the table's units, an array [S, q, V] or [S, C, q, V] with channels, or a list of arrays where series
-        have different numbers of times; [cases, channels, q] or [cases, q] if `X` is an array. With `return_std` it is
-        a pair of these and of standard deviations in the same layout.
+        Values in the table's units: [cases, channels, q] or [cases, q] if `X` is such an array. Else an array [S, q, V]
+        of V values for S series, or [S, C, q, V] with C channels. Where series have different numbers of times, it is
+        instead a list with an array for each series, without the first axis. With `return_std` it is a pair of these
+        and of standard deviations in the same layout.
 
     Raises:
         InputError: times that cannot be used; `return_std` for a model without a spread.
@@ -286,14 +298,17 @@ def interpolated(
 def standardise_truth(
     pipeline: Pipeline, dataset: SeriesDataset, answer: Interpolation, limits: bool = True
 ) -> np.ndarray:
-    """Standardise observed values as the predictions of the same observations are, to compare the two: float [n, V].
+    """Standardise observed values as the predictions of the same observations are, to compare the two.
 
     Args:
-        pipeline: made the predictions.
+        pipeline: the one that predicted.
         dataset: n observations.
         answer: predictions at the same observations, in their order.
         limits: whether to limit gross outliers as in the model's input; no effect with a model that standardises each
             series by itself.
+
+    Returns:
+        Float [n, V], a column for each of the V values that the model predicts.
     """
     if answer.centre is not None and answer.width is not None:
         values = np.asarray(dataset.values, np.float64)[:, : answer.mean.shape[1]]
@@ -328,9 +343,10 @@ def time_to_nearest(dataset: SeriesDataset, queries: Queries) -> np.ndarray:
 
 
 def _warn_if_joint(model: MaskedAutoencoder, queries: Queries, dataset: SeriesDataset) -> None:
-    """Warn (InputWarning) if answers depend on one another, and a series has over `CURVE` queries for each observation.
+    """Warn (InputWarning) if predictions at some queries depend on too many other queries.
 
-    They do in a model with decoder_attention="joint", in which queries attend to one another; for others do nothing.
+    Nothing happens but for a model with decoder_attention="joint", in which queries attend to one another. It warns if
+    a series has more than `CURVE` (4) queries for each of its observations; the message names the series with the most.
     """
     if model.config.decoder_attention == "joint" and (queries.lengths > CURVE * np.asarray(dataset.lengths)).any():
         most = int((queries.lengths / dataset.lengths).argmax())
@@ -345,11 +361,10 @@ def _warn_if_joint(model: MaskedAutoencoder, queries: Queries, dataset: SeriesDa
 
 
 def _warn_if_far(queries: Queries, dataset: SeriesDataset, preprocessor: ObservationPreprocessor) -> None:
-    """Warn (InputWarning) if a query's time is so far from the origin of its series that the answer is extrapolated.
+    """Warn (InputWarning) if a query is so far from the origin of its series that the prediction is extrapolated.
 
-    That is, more than 1.5 times as far as the farthest time of the training set, plus one unit of position. The
-    preprocessor knows that time, and the origin, from which a series counts its times. The message names the farthest
-    query.
+    The origin is the time from which the preprocessor counts the times of a series. Too far is more than 1.5 times as
+    far as the farthest time of the training set, plus one unit of position. The message names the farthest query.
     """
     positions = preprocessor.positions
     at = np.abs(queries.times - np.repeat(positions.origins(dataset), queries.lengths)) / positions.unit

@@ -39,22 +39,25 @@ class Likelihood(ABC):
 
     @property
     def has_spread(self) -> bool:
-        """Whether the distribution has a width; without one, only the mean is predicted."""
+        """Whether the distribution has a width; with a single parameter it has none, and only the mean is predicted."""
         return self.outputs > 1
 
     def parameters(self, raw: Float[Tensor, "*batch PV"]) -> Float[Tensor, "*batch V P"]:
-        """Return the numbers of a decoder as clamped parameters of V values.
+        """Turn the outputs of a decoder into P clamped parameters of each of V values.
 
-        In `raw` the first parameters of all V values come first, then their second ones, and so on.
+        In `raw`, of P · V numbers, the first parameters of all V values come first, then their second ones, and so on.
         """
         return self.clamp(raw.unflatten(-1, (self.outputs, -1)).transpose(-1, -2))
 
     def clamp(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape P"]:
-        """Return the parameters, limited to where their exponentials are finite; here, without a spread, unchanged."""
+        """Return the P parameters of each value, limited to where their exponentials are finite.
+
+        Here they are returned unchanged; likelihoods with a spread override this.
+        """
         return parameters
 
     def mean(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape"]:
-        """Return the mean of each value: its first parameter."""
+        """Return the mean of each value: the first of its P parameters."""
         return parameters[..., 0]
 
     @abstractmethod
@@ -67,11 +70,12 @@ class Likelihood(ABC):
     ) -> Float[Tensor, "*shape"]:
         """Return the loss of each value: the negative log-likelihood in nats, or the squared error without a spread.
 
-        The likelihood of a limit is the probability that the value lies beyond it, below an upper one or above a lower
-        one. Without a spread, the loss of a limit is the squared distance to it of a mean on the wrong side, and 0 for
-        one on the right side.
+        The likelihood of a limit is the probability that the value lies beyond it: below an upper limit, above a lower
+        one. Without a spread, the loss of a limit is the squared distance from the mean to it if the mean is on the
+        wrong side, else 0.
 
         Args:
+            parameters: P for each value.
             target: the values, or the limits of those that were not measured.
             beta: each loss is multiplied by its predicted variance to this power, through which no gradient flows; 0
                 leaves it as it is. It has no effect without a spread.
@@ -81,10 +85,10 @@ class Likelihood(ABC):
 
     @abstractmethod
     def log_variance(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape"]:
-        """Return the logarithm of the variance of each value; minus infinity if there is no spread."""
+        """Return the log variance of each value, given its P parameters; minus infinity if there is no spread."""
 
     def std(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape"]:
-        """Return the standard deviation of each value; 0 if there is no spread."""
+        """Return the standard deviation of each value, given its P parameters; 0 if there is no spread."""
         return (0.5 * self.log_variance(parameters)).exp()
 
     @abstractmethod
@@ -96,6 +100,7 @@ class Likelihood(ABC):
         Without a spread they are returned as they are.
 
         Args:
+            parameters: P for each value.
             log_variance: logarithm of the added variable's variance, for all values or for each.
             normal: True if the added variable is normal, as a measurement error is, which makes heavy tails lighter;
                 False changes only the width of the distribution, not its shape.
@@ -103,15 +108,22 @@ class Likelihood(ABC):
 
     @abstractmethod
     def quantile(self, parameters: Float[Tensor, "*shape P"], share: Any) -> Float[Tensor, "*shape"]:
-        """Return the value below which a share of the distribution lies; without a spread, the mean.
+        """Return, for each value, the number below which a share of its distribution lies; without a spread, the mean.
 
-        `share`, more than 0 and less than 1, is a number or a tensor [*shape].
+        Args:
+            parameters: P for each value.
+            share: more than 0 and less than 1, a number or a tensor with one for each value.
         """
 
     def interval(
         self, parameters: Float[Tensor, "*shape P"], share: float
     ) -> tuple[Float[Tensor, "*shape"], Float[Tensor, "*shape"]]:
-        """Return the edges (lower, upper) of the central interval with the probability `share`, such as 0.95."""
+        """Return the edges (lower, upper) of the central interval of each value with the probability `share`.
+
+        Args:
+            parameters: P for each value.
+            share: more than 0 and less than 1, such as 0.95. Without a spread, both edges are the mean.
+        """
         return self.quantile(parameters, 0.5 - share / 2), self.quantile(parameters, 0.5 + share / 2)
 
 
@@ -127,25 +139,29 @@ class Point(Likelihood):
         beta: float = 0.0,
         sides: Float[Tensor, "*shape"] | None = None,
     ) -> Float[Tensor, "*shape"]:
-        """Return the squared error of each value, 0 for a limit on whose right side the prediction is; ignore `beta`.
+        """Return the squared error of each value, 0 for a limit if the prediction is on its right side.
 
-        `sides` is -1 for upper limits, 1 for lower ones, 0 for values; None where all are values.
+        Args:
+            parameters: P = 1 for each value, the prediction.
+            target: the values, or the limits of those that were not measured.
+            beta: not used.
+            sides: -1 for upper limits, 1 for lower ones, 0 for values; None where all are values.
         """
         away = parameters[..., 0] - target
         return away.square() if sides is None else away.masked_fill(sides * away > 0, 0.0).square()
 
     def log_variance(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape"]:
-        """Return minus infinity for each value."""
+        """Return minus infinity for each value; only the shape of `parameters` is read, P = 1 for each value."""
         return torch.full_like(parameters[..., 0], -torch.inf)
 
     def widen(
         self, parameters: Float[Tensor, "*shape P"], log_variance: Float[Tensor, "*#shape"], normal: bool = True
     ) -> Float[Tensor, "*shape P"]:
-        """Return the parameters as they are: there is no spread to widen."""
+        """Return `parameters` as they are, P = 1 for each value: there is no spread to widen. The rest is not read."""
         return parameters
 
     def quantile(self, parameters: Float[Tensor, "*shape P"], share: Any) -> Float[Tensor, "*shape"]:
-        """Return the predicted value, whatever the share."""
+        """Return the predicted value, the only parameter (P = 1), whatever the share."""
         return parameters[..., 0]
 
 
@@ -156,20 +172,26 @@ class Density(Likelihood):
     def log_prob(
         self, parameters: Float[Tensor, "*shape P"], target: Float[Tensor, "*shape"]
     ) -> Float[Tensor, "*shape"]:
-        """Return the natural logarithm of the density at each target, constants included."""
+        """Return the natural logarithm of the density at each target, constants included, given its P parameters."""
 
     @abstractmethod
     def log_tail(
         self, parameters: Float[Tensor, "*shape P"], distance: Float[Tensor, "*shape"]
     ) -> Float[Tensor, "*shape"]:
-        """Return the log probability that a value lies more than `distance`, at least 0, above the mean."""
+        """Return the log probability that a value lies more than `distance`, at least 0, above the mean.
+
+        `parameters` are P for each value. The distribution is symmetric, so this also holds below the mean.
+        """
 
     def log_beyond(
         self, parameters: Float[Tensor, "*shape P"], limit: Float[Tensor, "*shape"], side: Any
     ) -> Float[Tensor, "*shape"]:
-        """Return the log probability, with a finite gradient, that a value lies above `limit` or below it.
+        """Return the log probability, with a finite gradient, that a value lies above `limit`, or that it lies below.
 
-        `side`, a number or a tensor [*shape], is 1 for above and -1 for below.
+        Args:
+            parameters: P for each value.
+            limit: one for each value.
+            side: 1 for above and -1 for below, a number or a tensor with one for each value.
         """
         ahead = side * (limit - self.mean(parameters))  # how far the limit lies from the mean, on the value's side
         tail = self.log_tail(parameters, torch.where(ahead >= 0, ahead, -ahead))
@@ -182,10 +204,12 @@ class Density(Likelihood):
         beta: float = 0.0,
         sides: Float[Tensor, "*shape"] | None = None,
     ) -> Float[Tensor, "*shape"]:
-        """Return the negative log-likelihood of each target, or of the value beyond it for a limit, in nats.
+        """Return the negative logarithm, in nats, of the density at each target, or of the probability beyond a limit.
 
         Args:
-            beta: each is multiplied by its predicted variance to this power, through which no gradient flows.
+            parameters: P for each value.
+            target: the values, or the limits of those that were not measured.
+            beta: each loss is multiplied by its predicted variance to this power, through which no gradient flows.
             sides: -1 for upper limits, 1 for lower ones, 0 for values; None where all are values.
         """
         terms = -self.log_prob(parameters, target)
@@ -201,36 +225,50 @@ class Gaussian(Density):
     outputs = 2
 
     def clamp(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape P"]:
-        """Return the parameters, with the log variance limited to ±`MAX_LOG_VARIANCE` (18)."""
+        """Return the P = 2 parameters of each value: mean and log variance, this within ±18 (`MAX_LOG_VARIANCE`)."""
         mean, log_variance = parameters.unbind(-1)
         return torch.stack([mean, log_variance.clamp(-MAX_LOG_VARIANCE, MAX_LOG_VARIANCE)], -1)
 
     def log_prob(
         self, parameters: Float[Tensor, "*shape P"], target: Float[Tensor, "*shape"]
     ) -> Float[Tensor, "*shape"]:
-        """Return the natural logarithm of the density at each target."""
+        """Return the natural logarithm of the density at each target.
+
+        `parameters` are P = 2 for each value: mean and log variance.
+        """
         mean, log_variance = parameters.unbind(-1)
         return -0.5 * (log_variance + (target - mean).square() * (-log_variance).exp() + LOG_2PI)
 
     def log_tail(
         self, parameters: Float[Tensor, "*shape P"], distance: Float[Tensor, "*shape"]
     ) -> Float[Tensor, "*shape"]:
-        """Return the log probability that a value lies more than `distance`, at least 0, above the mean."""
+        """Return the log probability that a value lies more than `distance`, at least 0, above the mean.
+
+        `parameters` are P = 2 for each value: mean and log variance.
+        """
         deviations = distance * (-0.5 * parameters[..., 1]).exp()
         return torch.special.erfcx(deviations / math.sqrt(2)).log() - 0.5 * deviations.square() - math.log(2)
 
     def log_variance(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape"]:
-        """Return the logarithm of the variance: the second parameter."""
+        """Return the logarithm of the variance: the second of the P = 2 parameters of each value."""
         return parameters[..., 1]
 
     def widen(
         self, parameters: Float[Tensor, "*shape P"], log_variance: Float[Tensor, "*#shape"], normal: bool = True
     ) -> Float[Tensor, "*shape P"]:
-        """Return the parameters with the variance exp(`log_variance`) added; `normal` makes no difference here."""
+        """Return the parameters (mean, log variance) with the variance exp(`log_variance`) added; here P is 2.
+
+        `normal` makes no difference: the distribution stays normal.
+        """
         return torch.stack([parameters[..., 0], torch.logaddexp(parameters[..., 1], log_variance)], -1)
 
     def quantile(self, parameters: Float[Tensor, "*shape P"], share: Any) -> Float[Tensor, "*shape"]:
-        """Return the value below which the `share` (a number, or one for each value) of the distribution lies."""
+        """Return, for each value, the number below which a share of its distribution lies.
+
+        Args:
+            parameters: P = 2 for each value, mean and log variance.
+            share: more than 0 and less than 1, a number or a tensor with one for each value.
+        """
         deviations = torch.special.ndtri(torch.as_tensor(share, dtype=torch.float64, device=parameters.device))
         return parameters[..., 0] + deviations.to(parameters.dtype) * self.std(parameters)
 
@@ -245,20 +283,30 @@ class StudentT(Density):
     outputs = 3
 
     def clamp(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape P"]:
-        """Return the parameters, with the log squared scale within ±`MAX_LOG_VARIANCE` and the third in `FREEDOM`."""
+        """Return the P = 3 parameters of each value within limits: mean, log squared scale, and a third.
+
+        The second is limited to ±`MAX_LOG_VARIANCE` (18). The third, whose softplus is added to 2 to give the degrees
+        of freedom, is limited to `FREEDOM` (-4.6 to 150).
+        """
         mean, log_scale, freedom = parameters.unbind(-1)
         # 0.01 above 2 the variance is 200 squared scales; at e^5 and more the distribution is a normal one.
         bounded = log_scale.clamp(-MAX_LOG_VARIANCE, MAX_LOG_VARIANCE), freedom.clamp(*FREEDOM)
         return torch.stack([mean, *bounded], -1)
 
     def freedom(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape"]:
-        """Return the degrees of freedom of each value, above 2 so that there is a variance."""
+        """Return the degrees of freedom of each value: 2 plus the softplus of the third of its P = 3 parameters.
+
+        They are above 2 so that there is a variance.
+        """
         return MIN_FREEDOM + F.softplus(parameters[..., 2])
 
     def log_prob(
         self, parameters: Float[Tensor, "*shape P"], target: Float[Tensor, "*shape"]
     ) -> Float[Tensor, "*shape"]:
-        """Return the natural logarithm of the density at each target."""
+        """Return the natural logarithm of the density at each target.
+
+        `parameters` are P = 3 for each value: mean, log squared scale, and degrees of freedom before the softplus.
+        """
         mean, log_scale, _ = parameters.unbind(-1)
         freedom = self.freedom(parameters)
         squared = (target - mean).square() * (-log_scale).exp()
@@ -271,7 +319,8 @@ class StudentT(Density):
         """Return the log probability that a value lies more than `distance`, at least 0, above the mean, by quadrature.
 
         With distance = scale · sqrt(freedom) · sinh(s), s has a density proportional to cosh(s)^-freedom, which falls
-        exponentially: 64 nodes give its integral to 1e-6, wherever it begins.
+        exponentially: 64 nodes give its integral to 1e-6, wherever it begins. `parameters` are P = 3 for each value:
+        mean, log squared scale, and degrees of freedom before the softplus.
         """
         freedom = self.freedom(parameters)
         start = (distance * (-0.5 * parameters[..., 1]).exp() / freedom.sqrt()).asinh()
@@ -283,16 +332,24 @@ class StudentT(Density):
         return constant + integral.log() - freedom * _log_cosh(start)
 
     def log_variance(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape"]:
-        """Return the logarithm of the variance, the squared scale · freedom / (freedom - 2)."""
+        """Return the logarithm of the variance, the squared scale · freedom / (freedom - 2), of each value.
+
+        `parameters` are P = 3 for each value: mean, log squared scale, and degrees of freedom before the softplus.
+        """
         return parameters[..., 1] - torch.log1p(-2 / self.freedom(parameters))
 
     def widen(
         self, parameters: Float[Tensor, "*shape P"], log_variance: Float[Tensor, "*#shape"], normal: bool = True
     ) -> Float[Tensor, "*shape P"]:
-        """Return the parameters of the value plus an independent variable with the variance exp(`log_variance`).
+        """Return the parameters of the sum of each value and an independent variable of mean 0; the mean stays.
 
-        The variance is the exact sum of both; the shape is approximated by another Student t. Its degrees of freedom
-        grow, so that tails get lighter, where the added variable is `normal`; else they stay.
+        The variance is the exact sum of both; the shape is approximated by another Student t.
+
+        Args:
+            parameters: P = 3 for each value: mean, log squared scale, and degrees of freedom before the softplus.
+            log_variance: logarithm of the added variable's variance, for all values or for each.
+            normal: True if the added variable is normal; the degrees of freedom then grow, so that tails get lighter.
+                With False they stay.
         """
         # The sum is taken for another of the kind, whose variance is the sum of both. Tails get lighter, as those of a
         # sum with a normal variable do: of freedom - 2, by the squared ratio of the variances.
@@ -305,9 +362,13 @@ class StudentT(Density):
         return torch.stack([mean, whole + torch.log1p(-2 / (MIN_FREEDOM + F.softplus(freedom))), freedom], -1)
 
     def quantile(self, parameters: Float[Tensor, "*shape P"], share: Any) -> Float[Tensor, "*shape"]:
-        """Return the value below which the `share` (a number, or one for each value) of the distribution lies.
+        """Return, for each value, the number below which a share of its distribution lies.
 
         No gradient flows to the degrees of freedom.
+
+        Args:
+            parameters: P = 3 for each value: mean, log squared scale, and degrees of freedom before the softplus.
+            share: more than 0 and less than 1, a number or a tensor with one for each value.
         """
         from scipy.special import stdtrit
 

@@ -43,15 +43,16 @@ def reconstruction(
     neither number.
 
     Args:
-        out: predictions, and the masked tokens with the true values.
-        normalize_targets: standardise each target patch over its own V values, as MAE does (arXiv:2111.06377; eps 1e-6,
-            unbiased variance). A patch with a missing value then has no term.
+        out: predictions for M masked tokens with V values in B rows, and their true values.
+        normalize_targets: standardise the V true values of each token by their own mean and deviation, as MAE does with
+            patches (arXiv:2111.06377; eps 1e-6, unbiased variance). A token with a missing value then has no term.
         beta: weight each term by its predicted variance to this power, held constant (β-NLL, arXiv:2203.09168). With 0,
             values that are hard to predict are learnt slowest, as the gradient of a mean is divided by its variance;
             with 1, means learn as with squared errors. It has no effect on a model without variances.
-        sides: -1 where a target is an upper limit of its value, 1 where it is a lower one, 0 where it is the value
-            itself; None where all targets are values. The loss of a limit is the negative logarithm of the probability
-            that the value lies beyond it; without a spread, the squared distance to it of a mean on the wrong side.
+        sides: -1 where a true value is only an upper limit, 1 where it is a lower limit, 0 where it was measured; None
+            where all were. The loss of a limit is the negative logarithm of the probability that the value lies beyond
+            it. For a model without a spread, it is the squared distance to the limit if the mean is on the wrong side,
+            else 0.
 
     Raises:
         InputError: `normalize_targets` with one feature, which would make every target zero.
@@ -88,10 +89,11 @@ def classification(
     """Return the cross-entropy of logits, in nats: its sum over the B rows, and their number.
 
     Args:
+        logits: of each class, for each row.
         labels: number of each row's class, from 0.
         label_smoothing: share of each label's probability that is spread evenly over all classes.
-        class_weights: weight the terms of the sum, and the rows in the count, by their class, so that the mean is
-            torch's weighted mean; None weighs all equally.
+        class_weights: one for each class; None weighs all equally. A row's term counts by the weight of its class, in
+            the sum and in the number, so that the mean is torch's weighted mean.
     """
     logits = _at_least_float32(logits)
     weights = None if class_weights is None else class_weights.to(logits.device)
@@ -103,12 +105,14 @@ def classification(
 def event_time(logits: Float[Tensor, "B classes"], possible: Float[Tensor, "B classes"]) -> Loss:
     """Return the negative log-likelihood, in nats, of when events happened: its sum over B series, and their number.
 
-    The likelihood of a series is the sum of the classes' probabilities, each times its weight in `possible`.
+    The classes are intervals of time, in order, and a last one, "after all intervals". The likelihood of a series is
+    the sum of the classes' probabilities, each times its weight in `possible`.
 
     Args:
-        logits: of the classes: the intervals of time, in order, and last "after all intervals".
-        possible: for an observed event, 1 for the class of its interval and 0 elsewhere; for a censored series, 1 for
-            all later classes, and for the interval in which it was censored the share of it that was still to come.
+        logits: of the classes, for each series.
+        possible: weights of the classes. For an event that was observed, 1 for its interval and 0 elsewhere. For a
+            series that was censored, 0 for earlier intervals, 1 for all later classes, and for the interval in which it
+            was censored the share of it that was still to come.
     """
     logits = _at_least_float32(logits)
     known = (logits + _at_least_float32(possible).log()).logsumexp(-1)  # -inf for what is ruled out has no gradient
@@ -119,6 +123,8 @@ def regression(predicted: Float[Tensor, "*shape"], target: Float[Tensor, "*shape
     """Return the error of predicted values: the sum over all targets that are not NaN, and their number.
 
     Args:
+        predicted: of any shape.
+        target: true values of the same shape; NaN where unknown.
         loss: "auto" for squared errors, "absolute_error" for absolute ones.
 
     Raises:

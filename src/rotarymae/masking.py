@@ -44,7 +44,7 @@ class Masking:
     ratio: float | Sequence[float] = 0.75
 
     def __post_init__(self) -> None:
-        """Check kind and ratio; a ratio that is a list, as after JSON, becomes a tuple."""
+        """Check kind and ratio; raise InputError for others. A ratio that is a list, as after JSON, becomes a tuple."""
         choose("masking", self.kind, tuple(MASKINGS))
         if isinstance(self.ratio, Sequence):
             object.__setattr__(self, "ratio", tuple(self.ratio))
@@ -54,23 +54,26 @@ class Masking:
         """Draw a mask for a batch: return [B, N], True = hidden; never on padding, never on all real tokens of a row.
 
         Args:
-            tokens: the batch; axis 0 of positions is time, and the last of several axes is the channel.
+            tokens: the batch, B rows of N tokens; axis 0 of positions is time, and the last of several axes is the
+                channel.
             noise: function from n to uniform random numbers [B, n] in [0, 1); None means torch's global generator.
-            phase: one number from 0 to 1 per epoch, for a `ratio` of (low, high). With it, a row's share follows from
-                its length alone: it runs between low and high in a wave over log2(length), shifted by the phase. Rows
-                of nearly equal length then hide equally much, so that a batch of them has little padding, and over the
-                epochs every row sees all shares. None draws each row's share at random.
+            phase: a number from 0 to 1, the same for all batches of an epoch; it has an effect only if `ratio` is (low,
+                high). With it, the share that a row hides follows from its length: between low and high in a wave over
+                log2(length), shifted by the phase. Rows of nearly equal length then hide equally much, so that a batch
+                of them has little padding, and over the epochs every row hides all shares. None draws each row's share
+                at random.
 
         Raises:
-            InputError: "channels" for tokens with one position axis.
+            InputError: kind "channels" for tokens with one position axis.
         """
         low, high = mask_range(self.ratio)
 
         def shares() -> tuple[Share, Float[Tensor, "B N"]]:
-            """Draw (share to hide, one random number per token [B, N]); tokens with the smallest numbers get hidden.
+            """Return the share of a row to hide, and a random number for each of N tokens in B rows, [B, N].
 
-            The share is `ratio` itself if that is one number. Else it is a tensor [B], drawn at random or, with a
-            phase, computed from the rows' lengths; it is in float64 on the CPU, because some devices (MPS) lack it.
+            The tokens (or groups of them) with the smallest numbers get hidden. The share is `ratio` itself if that is
+            one number. Else it is a tensor [B], drawn at random or, with a phase, computed from the rows' lengths; it
+            is in float64 on the CPU, because some devices (MPS) lack it.
             """
             if low == high:
                 return low, _draw(tokens, noise, tokens.length)
@@ -88,26 +91,40 @@ Shares = Callable[[], tuple[Share, Float[Tensor, "B N"]]]  # draws (share to hid
 
 
 def _ratio(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tensor, "B N"]:
-    """Return a mask, True on ceil(share · real tokens) of each row, drawn uniformly (section 4.1 of arXiv:2505.20535).
+    """Hide single tokens, drawn uniformly: ceil(share · real tokens) of each row (section 4.1 of arXiv:2505.20535).
 
-    At least one real token stays visible, so that a row of one token hides nothing. `shares` draws the share, and a
-    random number for each token; `noise` is not used.
+    At least one real token stays visible, so that a row of one token hides nothing.
+
+    Args:
+        tokens: B rows of N tokens.
+        noise: not used.
+        shares: function that draws the share to hide (a number, or one for each row), and a random number for each
+            token.
+
+    Returns:
+        The mask, True for hidden tokens; never on padding.
     """
     (share, uniform), real = shares(), tokens.real
     return _hide(real, _count(real.sum(1), share), uniform)
 
 
 def _blocks(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tensor, "B N"]:
-    """Return a mask, True on ceil(share · real tokens) of each row, in blocks of consecutive tokens: gaps in records.
+    """Hide blocks of consecutive tokens, like gaps in records: ceil(share · real tokens) of each row.
 
-    At least one token of a row stays visible. All blocks of a row have one length, drawn log-uniformly from one token
-    to all that is hidden; the row's ends and the share cut single ones short. In half of the rows, drawn at random,
-    tokens are in the order of time, so that a block hides all channels for a stretch; in the others they are channel by
-    channel (the last axis), so that it hides one channel.
+    At least one real token of a row stays visible. All blocks of a row have one length, drawn log-uniformly from one
+    token to all that is hidden; blocks at the ends of the row and the last one that is chosen may be shorter. In half
+    of the rows, drawn at random, tokens are in the order of time, so that a block hides all channels for a stretch. In
+    the others they are in the order of channel (the last axis), then time, so that a block hides one channel.
 
     Args:
-        noise: draws length, offset and order of the blocks; None means torch's global generator.
-        shares: draws the share, and the random numbers by which blocks are chosen.
+        tokens: B rows of N tokens.
+        noise: draws length, offset and order of the blocks: from n to uniform numbers [B, n]. None means torch's global
+            generator.
+        shares: function that draws the share to hide (a number, or one for each row), and a random number for each
+            token.
+
+    Returns:
+        The mask, True for hidden tokens; never on padding.
     """
     # Before the numbers of each token: a row's numbers must not depend on how far its batch is padded.
     length, offset, order = _draw(tokens, noise, 3).cpu().double().unbind(1)
@@ -123,18 +140,34 @@ def _blocks(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tensor,
 
 
 def _rows(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tensor, "B N"]:
-    """Return a mask, True on all tokens of ceil(share · distinct times) of each row's times (axis 0); one time stays.
+    """Hide whole times, with all their tokens: ceil(share · distinct times) of each row. At least one stays visible.
 
-    `shares` draws the share, and a random number for each token; `noise` is not used.
+    Args:
+        tokens: B rows of N tokens; axis 0 of positions is time.
+        noise: not used.
+        shares: function that draws the share to hide (a number, or one for each row), and a random number for each
+            token.
+
+    Returns:
+        The mask, True for hidden tokens; never on padding.
     """
     return _hide_groups(tokens, 0, *shares())
 
 
 def _channels(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tensor, "B N"]:
-    """Return a mask, True on all tokens of ceil(share · channels present) of each row's channels; one channel stays.
+    """Hide whole channels, with all their tokens: ceil(share · channels present) of each row; at least one stays.
 
-    The channel is the last position axis. `shares` draws the share, and a random number for each token; `noise` is not
-    used. Raises InputError for tokens with one position axis.
+    Args:
+        tokens: B rows of N tokens; the last axis of positions is the channel.
+        noise: not used.
+        shares: function that draws the share to hide (a number, or one for each row), and a random number for each
+            token.
+
+    Returns:
+        The mask, True for hidden tokens; never on padding.
+
+    Raises:
+        InputError: tokens with one position axis.
     """
     if tokens.axes < 2:
         raise InputError(
@@ -145,10 +178,18 @@ def _channels(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tenso
 
 
 def _future(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tensor, "B N"]:
-    """Return a mask, True on the tokens in the last part of each row's span of time (axis 0), to learn forecasting.
+    """Hide the tokens in the last part of each row's span of time, to learn forecasting.
 
-    The part is a share of the time from the row's first to its last real token, drawn by `shares`; `noise` is not used.
-    A row of one time hides nothing.
+    The span reaches from the first to the last real token of the row, and the part is a share of it. A row of one time
+    hides nothing.
+
+    Args:
+        tokens: B rows of N tokens; axis 0 of positions is time.
+        noise: not used.
+        shares: function that draws the share to hide (a number, or one for each row); its second result is not used.
+
+    Returns:
+        The mask, True for hidden tokens; never on padding.
     """
     share, _ = shares()
     times, real = tokens.positions[..., 0].cpu().double(), tokens.real.cpu()
@@ -167,10 +208,14 @@ MASKINGS: dict[str, Callable[[Tokens, Noise | None, Shares], Tensor]] = {
 
 
 def split(tokens: Tokens, mask: Bool[Tensor, "B N"]) -> tuple[Tokens, Tokens]:
-    """Split tokens into (visible, masked) by a mask, True where a token is masked; both keep the order of tokens.
+    """Split tokens into a pair (visible, masked); both keep the order of tokens.
 
     Both have all B rows, and are as long as their longest row; shorter ones are padded at the end. A row that hides
-    nothing is all padding in `masked`.
+    nothing is all padding in the second.
+
+    Args:
+        tokens: B rows of N tokens.
+        mask: True where a token is masked.
 
     Raises:
         InputError: a mask of another shape or type, or one that hides padding, all real tokens of a row, or nothing at
@@ -194,37 +239,46 @@ def split(tokens: Tokens, mask: Bool[Tensor, "B N"]) -> tuple[Tokens, Tokens]:
 
 
 def _draw(tokens: Tokens, noise: Noise | None, n: int) -> Float[Tensor, "B n"]:
-    """Return n uniform numbers in [0, 1) for each row, on the device of the tokens.
+    """Return n uniform random numbers in [0, 1) for each of the B rows of tokens, on their device.
 
-    They come from `noise`, or with None from torch's global generator.
+    They come from `noise`, a function from n to numbers [B, n]; None means torch's global generator.
     """
     values = tokens.values
     return torch.rand(len(values), n, device=values.device) if noise is None else noise(n).to(values.device)
 
 
 def _count(counts: Int[Tensor, " B"], share: Share) -> Int[Tensor, " B"]:
-    """Return how many of each row's `counts` tokens (or groups) to hide: ceil(share · count), but at most count - 1.
+    """Return how many tokens (or groups of them) each row hides: ceil(share · count), but at most count - 1.
 
-    The product is taken in float64, less 1e-9, so that 0.75 · 4 is not rounded up to 4.
+    The product is taken in float64, less 1e-9, so that a rounding error does not add one: 0.07 · 100 is 7.
+
+    Args:
+        counts: number of tokens (or groups) of each of the B rows.
+        share: to hide, of all rows or of each.
     """
     hidden = (counts.cpu().double() * share - 1e-9).ceil().long().to(counts.device)
     return torch.minimum(hidden, counts - 1)
 
 
 def _hide(real: Bool[Tensor, "B N"], count: Int[Tensor, " B"], uniform: Float[Tensor, "B N"]) -> Bool[Tensor, "B N"]:
-    """Return a mask, True on the `count` real tokens of each row with the smallest `uniform` numbers.
+    """Hide those real tokens of each row that have the smallest random numbers; return the mask, True = hidden.
 
     Among tokens with equal numbers the first ones are taken.
+
+    Args:
+        real: True for tokens that may be hidden, N in each of B rows.
+        count: how many to hide in each row.
+        uniform: the random numbers, less than 1.
     """
     rank = uniform.masked_fill(~real, 2.0).argsort(dim=1, stable=True).argsort(dim=1)
     return (rank < count[:, None]) & real
 
 
 def _ranks(tokens: Tokens, by_channel: Bool[Tensor, " B"]) -> Int[Tensor, "B N"]:
-    """Return each token's rank in its row, from 0, with padding last.
+    """Return the rank of each of N tokens in its row, from 0, with padding last.
 
-    Rows where `by_channel` is True are ranked by channel (the last position axis), then time; the others, and all rows
-    of tokens with one position axis, by time.
+    Tokens are ranked by time (the first position axis). In the rows (of B) where `by_channel` is True, they are ranked
+    by channel (the last axis) first, if there is more than one axis.
     """
     by_channel = by_channel[:, None].to(tokens.positions.device) & (tokens.axes > 1)
     channels = torch.where(by_channel, tokens.positions[..., -1], 0.0)
@@ -238,8 +292,9 @@ def _hide_groups(tokens: Tokens, axis: int, share: Share, uniform: Float[Tensor,
     their position; group g has the g-th random number of its row, and those with the smallest numbers are hidden.
 
     Args:
+        tokens: B rows of N tokens.
         axis: 0 for time, -1 for the channel.
-        share: to hide.
+        share: of the groups to hide, for all rows or for each.
         uniform: random numbers in [0, 1).
     """
     real, length = tokens.real, tokens.length
@@ -251,7 +306,7 @@ def _hide_groups(tokens: Tokens, axis: int, share: Share, uniform: Float[Tensor,
 
 
 def _dense(keys: Shaped[Tensor, "B N"]) -> Int[Tensor, "B N"]:
-    """Return the rank of each key among the distinct keys of its row, from 0; equal keys have the same rank."""
+    """Return the rank of each of N keys among the distinct keys of its row, one of B, from 0; equal keys share it."""
     ordered, order = keys.sort(dim=1)
     step = torch.zeros_like(order)
     step[:, 1:] = (ordered[:, 1:] != ordered[:, :-1]).long()

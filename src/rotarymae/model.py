@@ -24,11 +24,11 @@ Module = TypeVar("Module", bound=nn.Module)
 
 
 class Latent(NamedTuple):
-    """Output of the encoder for a batch, before any final norm: heads have a norm of their own.
+    """Output of the encoder for a batch of B rows, before any final norm: heads have a norm of their own.
 
     Attributes:
-        tokens: of the N input tokens, without meaning at padding.
-        cls: the [CLS] token; None for an encoder without one.
+        tokens: a vector of the encoder's width D for each of the N input tokens of a row. At padding it has no meaning.
+        cls: the vector of the [CLS] token of each row; None for an encoder without one.
     """
 
     tokens: Float[Tensor, "B N D"]
@@ -37,11 +37,11 @@ class Latent(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Reconstruction:
-    """Predictions of the autoencoder for the masked tokens, standardised like its input.
+    """Predictions of the autoencoder for the masked tokens of a batch of B rows, standardised like its input.
 
     Attributes:
-        parameters: P numbers for each of the V values of M tokens; what they mean depends on the likelihood, and the
-            first is the mean. They have no meaning at padding.
+        parameters: P numbers for each of the V values of M tokens. What they mean depends on the likelihood; the first
+            is the mean. They have no meaning at padding.
         masked: the hidden tokens [B, M] with the V true values; its padding marks which of the M are no tokens.
         likelihood: name of the likelihood that the parameters belong to.
     """
@@ -52,22 +52,25 @@ class Reconstruction:
 
     @property
     def predicted(self) -> Float[Tensor, "B M V"]:
-        """Mean of each value [B, M, V]."""
+        """Predicted mean of each of the V values of M hidden tokens in B rows, [B, M, V], standardised."""
         return LIKELIHOODS[self.likelihood].mean(self.parameters)
 
     @property
     def std(self) -> Float[Tensor, "B M V"] | None:
-        """Standard deviation of each value [B, M, V]; None where the likelihood has no spread."""
+        """Predicted standard deviation of each value, standardised: V values of M hidden tokens in B rows, [B, M, V].
+
+        None where the likelihood is "point", which predicts no spread.
+        """
         likelihood = LIKELIHOODS[self.likelihood]
         return likelihood.std(self.parameters) if likelihood.has_spread else None
 
 
 class Context(NamedTuple):
-    """Visible tokens, encoded once: any number of calls of `MaskedAutoencoder.decode` can answer queries from them.
+    """Visible tokens of B rows, encoded once, for any number of calls of `MaskedAutoencoder.decode`.
 
     Attributes:
         tokens: C tokens of the decoder's width E; [CLS] is the first, if there is one.
-        positions: of these tokens; 0 for [CLS].
+        positions: of these tokens on the A axes; 0 for [CLS].
         padding: True where there is no token; None for no padding.
         observed: the visible observations in which queries look up their neighbours; None for a model that reads none.
     """
@@ -88,7 +91,10 @@ class Encoder(nn.Module):
     """
 
     def __init__(self, config: RoMAEConfig) -> None:
-        """Build the input projection, [CLS] and the blocks, and initialise all of them."""
+        """Build the input projection, [CLS] (if `config.cls_token`) and the blocks, and draw their initial values.
+
+        `config` gives the sizes; those of the decoder are not used.
+        """
         super().__init__()
         self.config = config
         self.projection = nn.Linear(config.features + config.input_features, config.embed_dim)
@@ -104,12 +110,13 @@ class Encoder(nn.Module):
         Parameters
         ----------
         tokens : Tokens
-            The batch [B, N], with the features and axes of the configuration.
+            The batch [B, N], B rows of N tokens, with the features and axes of the configuration.
 
         Returns
         -------
         Latent
-            `tokens` [B, N, D], which have no meaning at padded positions; `cls` [B, D], None without a [CLS] token.
+            `tokens` [B, N, D], a vector of the encoder's width D for each token, without meaning at padded positions;
+            and `cls` [B, D], None without a [CLS] token.
 
         Raises
         ------
@@ -125,12 +132,12 @@ class Encoder(nn.Module):
         Parameters
         ----------
         tokens : Tokens
-            The batch [B, N].
+            The batch [B, N], B rows of N tokens.
 
         Returns
         -------
         Tensor
-            [CLS] of each row [B, D].
+            The encoded [CLS] token of each row, [B, D], with the encoder's width D.
 
         Raises
         ------
@@ -144,8 +151,15 @@ class Encoder(nn.Module):
     def _encode(self, tokens: Tokens, queries: slice = ALL) -> Float[Tensor, "B Q D"]:
         """Project the tokens, put [CLS] in front if there is one, and run the blocks.
 
-        Returns the encoded tokens that `queries` selects, where [CLS] counts as token 0. Raises InputError for tokens
-        with another number of features or axes than the configuration.
+        Args:
+            tokens: the batch, B rows of N tokens.
+            queries: which of the encoded tokens to return, counted from 0; [CLS], if there is one, is token 0.
+
+        Returns:
+            The Q selected tokens of each row, of the encoder's width D, without a final norm.
+
+        Raises:
+            InputError: tokens with another number of features or axes than the configuration.
         """
         config, features = self.config, self.config.features + self.config.input_features
         if tokens.features != features or tokens.axes != config.axes:
@@ -174,7 +188,10 @@ class MaskedAutoencoder(nn.Module):
     """
 
     def __init__(self, config: RoMAEConfig) -> None:
-        """Build the encoder, the mask token, the decoder and its output layer, and initialise all of them."""
+        """Build the encoder, the mask token, the decoder and its output layer, and draw their initial values.
+
+        `config` gives the sizes of all of them.
+        """
         super().__init__()
         self.config = config
         self.encoder = Encoder(config)
@@ -199,20 +216,21 @@ class MaskedAutoencoder(nn.Module):
         Parameters
         ----------
         tokens : Tokens
-            The batch [B, N].
+            The batch [B, N], B rows of N tokens.
         mask : bool Tensor of shape [B, N]
             True where a token is hidden.
 
         Returns
         -------
         Reconstruction
-            Predictions for the hidden tokens, in their order; M is the largest number that a row hides.
+            Predictions [B, M] for the hidden tokens, in their order, with their true values. M is the largest number
+            that a row hides; the other rows are padded at the end.
 
         Raises
         ------
         InputError
-            A mask of another shape or type, or one that hides padding, nothing, or all tokens of a row; tokens with
-            another number of features or axes than the configuration.
+            A mask of another shape or type, or one that hides padding, nothing at all, or all tokens of a row; tokens
+            with another number of features or axes than the configuration.
         """
         visible, masked = split(tokens, mask)
         return self.predict(visible, masked)
@@ -223,20 +241,21 @@ class MaskedAutoencoder(nn.Module):
         Parameters
         ----------
         visible : Tokens
-            The visible tokens [B, N].
+            The visible tokens [B, N], N in each of B rows.
         masked : Tokens
-            The hidden tokens [B, M]. Only their positions are read; their values are handed on as the truth. A model
-            with `neighbours` also reads which values were observed, and predicts no others.
+            The hidden tokens [B, M], M in each row. Their values are not read, but handed on as the truth. A model with
+            `neighbours` reads which values were observed, and predicts no others.
 
         Returns
         -------
         Reconstruction
-            Predictions for the hidden tokens.
+            Predictions for the M hidden tokens of each row, with their true values (without further inputs).
 
         Raises
         ------
         InputError
-            Visible tokens with another number of features or axes than the configuration; positions on other axes.
+            Visible tokens with another number of features or axes than the configuration; hidden tokens with another
+            number of rows or axes.
         """
         target_mask = None
         if self.config.neighbours:
@@ -257,24 +276,25 @@ class MaskedAutoencoder(nn.Module):
     ) -> Float[Tensor, "B M V"] | tuple[Float[Tensor, "B M V"], Float[Tensor, "B M V"]]:
         """Predict values at any positions, standardised like the input.
 
-        With `decoder_attention="context"` an answer does not depend on the other positions. With "joint" it does, as in
-        pre-training.
+        With `decoder_attention="context"` a prediction does not depend on the other positions that are asked for. With
+        "joint" it does, as in pre-training.
 
         Parameters
         ----------
         visible : Tokens
-            What was observed [B, N].
+            The observations [B, N], N in each of B rows.
         positions : Tensor of shape [B, M, A]
-            Where to predict.
+            Where to predict: M positions for each row, on the A axes of the tokens.
         padding : bool Tensor of shape [B, M] or None
-            True where there is no query; answers there have no meaning. None when all are queries.
+            True where there is no position; predictions there have no meaning. None when all are positions.
         return_std : bool
             Whether to return standard deviations as well.
 
         Returns
         -------
         Tensor or tuple of Tensor
-            Means [B, M, V]; with `return_std` a pair of means and standard deviations of the same shape.
+            Means [B, M, V] of the V values at each position; with `return_std` a pair of means and standard deviations
+            of the same shape.
 
         Raises
         ------
@@ -296,12 +316,13 @@ class MaskedAutoencoder(nn.Module):
         Parameters
         ----------
         visible : Tokens
-            The visible tokens [B, N].
+            The visible tokens [B, N], N in each of B rows.
 
         Returns
         -------
         Context
-            The encoded tokens, projected to the decoder's width, with [CLS] first if there is one.
+            The encoded tokens, projected to the decoder's width, with [CLS] first if there is one. For a model with
+            `neighbours` it also holds the visible observations, sorted by channel and time.
 
         Raises
         ------
@@ -321,14 +342,14 @@ class MaskedAutoencoder(nn.Module):
         padding: Bool[Tensor, "B M"] | None = None,
         target_mask: Bool[Tensor, "B M V"] | None = None,
     ) -> Float[Tensor, "B M V P"]:
-        """Return the parameters of the likelihood at query positions.
+        """Predict at query positions; return the parameters of the likelihood.
 
         Parameters
         ----------
         context : Context
             The encoded visible tokens, as the method `context` returns them.
         positions : Tensor of shape [B, M, A]
-            Where to predict.
+            Where to predict: M positions for each of the B rows, on the A axes of the tokens.
         padding : bool Tensor of shape [B, M] or None
             True where there is no query; predictions there have no meaning. None when all are queries.
         target_mask : bool Tensor of shape [B, M, V] or None
@@ -338,7 +359,8 @@ class MaskedAutoencoder(nn.Module):
         Returns
         -------
         Tensor
-            Parameters [B, M, V, P], standardised, the mean first; what the P numbers mean is in `likelihoods`.
+            P parameters, standardised and clamped, of each of the V values at each position, [B, M, V, P]. The first is
+            the mean; the class of `likelihoods` that the configuration names says what the others are.
 
         Raises
         ------
@@ -371,11 +393,16 @@ class MaskedAutoencoder(nn.Module):
         positions: Float[Tensor, "B M A"],
         padding: Bool[Tensor, "B M"] | None,
     ) -> Float[Tensor, "B M E"]:
-        """Run the decoder on the tokens of the context followed by those of M queries; return the latter, normalised.
+        """Run the decoder on the tokens of the context followed by M queries; return the results for the queries.
 
         Args:
-            queries: mask tokens of the decoder's width, to which positions are added here, if they are absolute.
-            positions, padding: of the queries; padding is True where there is none, None for no padding.
+            context: visible tokens of B rows, encoded and projected to the decoder's width E.
+            queries: mask tokens without their positions, which are added here if they are absolute.
+            positions: of the queries, on A axes.
+            padding: True where there is no query; None for no padding.
+
+        Returns:
+            The M decoded queries of each row, after the decoder's final RMSNorm.
         """
         visible = context.positions.shape[1]
         x = torch.cat([context.tokens, queries], dim=1)
@@ -394,9 +421,12 @@ class MaskedAutoencoder(nn.Module):
 def with_cls(
     positions: Float[Tensor, "B N A"], padding: Bool[Tensor, "B N"] | None, cls_token: bool
 ) -> tuple[Float[Tensor, "B L A"], Bool[Tensor, "B L"] | None]:
-    """Put [CLS] before the positions (0 on every axis) and the padding (False; None stays None), so that L is N + 1.
+    """Put [CLS] in front of the N tokens of B rows, so that each has L = N + 1; return (positions, padding).
 
-    Without `cls_token` both are returned as they are.
+    Args:
+        positions: on A axes; that of [CLS] is 0 on each.
+        padding: True where there is no token; it is False for [CLS]. None stays None.
+        cls_token: whether there is a [CLS] token. If not, both are returned as they are, and L is N.
     """
     if not cls_token:
         return positions, padding
@@ -409,20 +439,25 @@ def with_cls(
 def initialise(module: nn.Module, generator: torch.Generator | None = None) -> None:
     """Set the initial values of all parameters of an encoder, autoencoder or head, in place.
 
-    Weights of linear layers are Xavier uniform, as in MAE; those of attention pooling ("scores"), which starts as the
-    mean over tokens, and what a NeighbourHead adds to the straight line ("correction", "readout") are 0. The bias of
-    the input projection is normal, with the spread of its weights: with a zero bias the first RMSNorm would leave of a
-    one-feature token nothing but its sign. Other biases are 0, and scales of an RMSNorm 1. [CLS] and [MASK] are N(0,
-    0.02²): a zero [MASK] before an RMSNorm gets a first gradient of 4e5. An embedding of features is N(0, 0.5²).
+    - Weights of linear layers are Xavier uniform, as in MAE. Two kinds are 0: those of attention pooling ("scores"),
+      which starts as the mean over tokens, and those of a NeighbourHead ("correction", "readout"), which starts as the
+      straight line between neighbours.
+    - Biases are 0, but that of the input projection ("projection") is normal with variance 2 / (inputs + outputs). With
+      a zero bias, the first RMSNorm would keep only the sign of a token with one feature.
+    - Scales of an RMSNorm are 1. [CLS] and [MASK] are N(0, 0.02²): a zero [MASK] before an RMSNorm gets a first
+      gradient of 4e5. The embedding of features in a NeighbourHead is N(0, 0.5²).
 
-    Numbers are drawn in float32 on the CPU, from `generator` or, without one, from torch's state: the same whatever the
-    default type and device are. A module with parameters on the meta device is left alone.
+    Numbers are drawn in float32 on the CPU, so that they do not depend on the default type and device. They come from
+    `generator`; None means torch's global state. A module with parameters on the meta device is left alone.
     """
     if any(parameter.is_meta for parameter in module.parameters()):
         return  # a model about to be loaded; to draw numbers for it, torch would first import its compiler, in seconds
 
     def draw(parameter: Tensor, distribution: Callable[..., Tensor], **how: float) -> None:
-        """Fill the parameter with numbers drawn by an initialiser of `torch.nn.init` and its arguments `how`."""
+        """Fill `parameter` in place with numbers drawn by `distribution`, such as `torch.nn.init.normal_`.
+
+        `how` are further arguments of `distribution`, such as std.
+        """
         drawn = torch.empty(parameter.shape, dtype=torch.float32, device="cpu")
         with torch.no_grad():
             parameter.copy_(distribution(drawn, **how, generator=generator))
@@ -450,7 +485,8 @@ def initialise(module: nn.Module, generator: torch.Generator | None = None) -> N
 def build(make: Callable[[], Module], generator: torch.Generator) -> Module:
     """Call `make()` and return its module, with float32 weights on the CPU that are drawn from `generator` only.
 
-    All parameters are drawn anew by `initialise`; values that `make` gave them, and buffers, are lost.
+    `make` runs on the meta device, so values that it gives to parameters are lost: `initialise` draws them all. Buffers
+    are left with arbitrary numbers.
     """
     with torch.device("meta"):  # torch's layers would draw from the state that all threads share
         module = make()

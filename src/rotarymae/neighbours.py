@@ -25,16 +25,17 @@ EMBED_DIM, NEIGHBOUR_DIM = 16, 64
 class Observed(NamedTuple):
     """The visible observations of series, sorted by channel, then time, with missing ones last.
 
-    Each feature of each series is a row of its own, as other features may have other neighbours: S series with V
-    features are B = S · V rows, with the features of a series side by side. A row has E observations of W numbers each.
+    Each feature (value of a token) of each series is a row of its own, as other features may have other neighbours: S
+    series with V features are B = S · V rows, with the features of a series side by side. A row has E observations of W
+    numbers each.
 
     Attributes:
         channel: position of each observation on the channel axis; infinity for missing ones.
-        times: its position on the time axis.
-        values: its W numbers; 0 for missing ones.
-        mean: of the values over all observations of the row in the same channel.
+        times: position of each observation on the time axis.
+        values: W numbers of each observation; 0 for missing ones.
+        mean: mean of the values of all observations of the row in the same channel.
         count: number of these observations.
-        number: of the observation's channel among those of the row, from 0.
+        number: number of the observation's channel among those of the row, from 0.
     """
 
     channel: Float[Tensor, "B E"]
@@ -49,11 +50,11 @@ def observe(visible: Tokens, features: int) -> Observed:
     """Sort the visible observations of each feature by channel and time, so that neighbours can be looked up.
 
     Args:
-        visible: tokens of S series [S, N], whose positions are times, or times and channels.
+        visible: N tokens for each of S series, whose positions are times, or times and channels.
         features: number V of values at the start of each token; further inputs are not read.
 
     Returns:
-        S · V rows of N observations with one number each (W = 1).
+        S · V rows, the V features of the first series first, of N observations with one number each (W = 1).
     """
     values, real = (
         part[..., :features].transpose(1, 2).flatten(0, 1) for part in (visible.values, visible.observed_values)
@@ -71,28 +72,34 @@ def observe(visible: Tokens, features: int) -> Observed:
 
 
 def neighbours(observed: Observed, positions: Float[Tensor, "S M A"], features: int) -> Float[Tensor, "S M V K"]:
-    """Return the K = 9 numbers of `neighbours_at` on the observations nearest to each query, for each feature.
+    """Describe the observations nearest to each query by K = 9 numbers, separately for each of V features.
 
-    The first is the value on the straight line between the nearest two. No query influences another.
+    The first number is the value on the straight line between the nearest observation before and that after the query;
+    `neighbours_at` lists all. No query influences another.
 
     Args:
         observed: as `observe` returned it, for the same S series and V = `features`.
-        positions: times, or times and channels, of M queries for each series.
+        positions: of M queries for each series: times (A = 1), or times and channels (A = 2).
+        features: number V of values of a token.
     """
     return by_query(neighbours_at(observed, *flat_queries(positions, features)), features)
 
 
 def flat_queries(positions: Float[Tensor, "S M A"], features: int) -> tuple[Float[Tensor, "R M"], Float[Tensor, "R M"]]:
-    """Return times and channels of the M queries of S series, with a row for each of the features: R is S · features.
+    """Return the times and the channels of M queries of S series, with R = S · `features` rows, one for each feature.
 
-    Positions are times, or times and channels; without channels the returned channels are 0.
+    Each query is repeated for all features of its series, whose rows are side by side. Positions are times (A = 1), or
+    times and channels (A = 2); without channels the returned channels are 0.
     """
     every = positions[:, None].expand(-1, features, -1, -1).flatten(0, 1)
     return every[..., 0], every[..., 1] if positions.shape[-1] == 2 else torch.zeros_like(every[..., 0])
 
 
 def by_query(part: Shaped[Tensor, "R M 1 *rest"], features: int) -> Shaped[Tensor, "S M V *rest"]:
-    """Turn results at the queries of `flat_queries`, with R = S · V rows, back into [S, M, V, ...]; V is `features`."""
+    """Turn results at the queries of `flat_queries` from R = S · V rows to [S, M, V, ...]; their third axis is dropped.
+
+    S is the number of series, M that of queries of each, and V = `features` that of values of a token.
+    """
     return part[:, :, 0].unflatten(0, (-1, features)).transpose(1, 2)
 
 
@@ -102,16 +109,17 @@ def neighbours_at(
     """Describe the nearest observations before and after each query in its channel by K = 9 numbers.
 
     Args:
-        observed: B rows of observations of W values.
+        observed: B rows of observations with W values each.
         times, channel: positions of Q queries for each of these rows. An observation at a query's time counts as the
             one before it.
 
     Returns:
         For each value: 0, the value on the straight line between the two observations (that of the only one beyond the
-        first or last); 1 and 2, the values before and after; 3 and 4, the nearness of both, 1 / (1 + distance / PACE);
-        5 and 6, how much further ones, before the one before and after the one after, differ from them; 7, the
-        channel's mean; 8, log1p(number of its observations) / 3. All are 0 where there is no such observation: 0 is the
-        mean of the training values.
+            first or last); 1 and 2, the values before and after; 3 and 4, the nearness of both, 1 / (1 + distance /
+            PACE), where PACE is 4 units of position; 5, the value of the observation before the one before, less the
+            latter's; 6, that of the observation after the one after, less the latter's; 7, the channel's mean; 8,
+            log1p(number of its observations) / 3. All are 0 where there is no such observation: 0 is the mean of the
+            training values.
     """
     entries = observed.times.shape[1]
     # Sorted together, observations first at equal times: the last observation before a query is its neighbour.
@@ -119,18 +127,19 @@ def neighbours_at(
     before = torch.zeros_like(order).scatter(1, order, (order < entries).cumsum(1))[:, entries:] - 1
 
     def look(place: Int[Tensor, "B Q"]) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """Look up, for each query, the observation with the index `place` in its row.
+        """Look up, for each of Q queries in B rows, the observation with the index `place` in the query's row.
 
         Returns:
-            Its values and its channel's mean, both [B, Q, W]; its channel's count, its distance in time from the query,
-            and whether it exists and is of the query's channel, [B, Q, 1] each. The others are 0 where it is not.
+            Five tensors: the W values of the observation and the means of its channel, both [B, Q, W]; and, [B, Q, 1]
+                each, the number of observations in its channel, its distance in time from the query, and whether it
+                exists and is of the query's channel. The others are 0 where it does not.
         """
         inside = place.clamp(0, entries - 1)
         there = (place == inside) & (observed.channel.gather(1, inside) == channel)
         gap = (times - observed.times.gather(1, inside)).abs()
 
         def read(part: Tensor) -> Tensor:
-            """Return the observation's entry of `part`, [B, E, W] or [B, E, 1]; 0 where it does not exist."""
+            """Return the entry of `part`, [B, E, W] or [B, E, 1], of each observation looked up; 0 where none is."""
             return part.gather(1, inside[..., None].expand(-1, -1, part.shape[2])) * there[..., None]
 
         statistics = read(observed.values), read(observed.mean), read(observed.count)
@@ -149,7 +158,10 @@ def neighbours_at(
 
 
 def channel_sum(part: Float[Tensor, "B E W"], number: Int[Tensor, "B E 1"]) -> Float[Tensor, "B E W"]:
-    """Return, for each observation, the sum of `part` over all observations of its row with the same `number`."""
+    """Return, for each observation, the sum of `part` over all observations of its row with the same channel `number`.
+
+    There are B rows with E observations each, and W numbers in `part` for each observation.
+    """
     number = number.expand_as(part)
     return torch.zeros_like(part).scatter_add(1, number, part).gather(1, number)
 
@@ -162,11 +174,12 @@ class NeighbourHead(nn.Module):
     """
 
     def __init__(self, embed_dim: int, features: int, outputs: int) -> None:
-        """Build both parts of the correction.
+        """Build the small network and the linear layer that make up the correction.
 
         Args:
             embed_dim: width D of the decoder's tokens.
-            features, outputs: numbers V of values of an observation, and P of the likelihood's parameters of each.
+            features: number V of values of an observation.
+            outputs: number P of parameters of the likelihood, for each value.
         """
         super().__init__()
         self.embedding = nn.Parameter(torch.empty(features, EMBED_DIM))
@@ -182,13 +195,14 @@ class NeighbourHead(nn.Module):
         near: Float[Tensor, "B M V K"],
         corrected: Bool[Tensor, "B M V"] | None = None,
     ) -> Float[Tensor, "B M out"]:
-        """Return P · V outputs of each query: the corrected values of all features, then their other parameters.
+        """Return P · V outputs of each query: the corrected means of all V values, then their second parameters, ...
 
         Args:
-            tokens: of the queries, as the decoder returns them.
-            near: the numbers of `neighbours` about the queries' neighbours; the first is the value on the line.
-            corrected: True where the small network is computed; elsewhere its part of all outputs is 0, to save time.
-                None means everywhere.
+            tokens: M queries in each of B rows, of width D, as the decoder returns them.
+            near: the K = 9 numbers of the function `neighbours` for each value; the first is the value on the straight
+                line.
+            corrected: True for values whose outputs the small network takes part in. Elsewhere its part is 0, to save
+                time. None means all.
         """
         line = near[..., 0]
         corrected = torch.ones_like(line, dtype=torch.bool) if corrected is None else corrected

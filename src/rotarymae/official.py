@@ -35,10 +35,10 @@ STORED_CONSTANTS = ("zeros", "attn_pos_embedding.timescale")  # ends of their na
 def load(folder: str | Path) -> MaskedAutoencoder | Classifier:
     """Load a checkpoint directory of the published RoMAE code.
 
-    A model with a decoder becomes a MaskedAutoencoder. One with `dim_output` becomes a Classifier, which reads [CLS] if
-    the model has one, else the mean over tokens. The model is on the CPU, in float32 and in evaluation mode. Rows of
-    its query and key weights are put in our order of channels, which changes no output. How the published code counts
-    padding in its loss is not reproduced.
+    A model with a decoder becomes a MaskedAutoencoder. One without, whose settings have `dim_output`, becomes a
+    Classifier, which reads [CLS] if the model has one, else the mean over tokens. The model is on the CPU, in float32
+    and in evaluation mode. Rows of its query and key weights are put in our order of channels, which changes no output.
+    How the published code counts padding in its loss is not reproduced.
 
     Parameters
     ----------
@@ -162,13 +162,13 @@ def _mlp_ratio(size: dict[str, Any]) -> float:
 
 
 def to_our_channels(rows: Shaped[Tensor, "D *rest"], heads: int, axes: int) -> Shaped[Tensor, "D *rest"]:  # noqa: F821
-    """Return the D rows of a published query or key weight in our order of channels.
+    """Return the rows of a published query or key weight in our order of channels.
 
     The published order is head by head, and in a head axis by axis: the first channels of all the axis's pairs, then
     the second ones. Ours has, in each head, the first channels of all axes' pairs, then the second ones of all.
 
     Args:
-        rows: D = embed_dim of them, in the published order.
+        rows: D = embed_dim rows in the published order; further axes stay as they are.
         heads: number of attention heads.
         axes: number of position axes.
     """

@@ -67,7 +67,7 @@ class Answer(NamedTuple):
     Attributes:
         mean: of an observation, and of the curve without noise.
         log_std: natural logarithm of the standard deviation of an observation, noise included.
-        curve_log_std: that of the curve without noise.
+        curve_log_std: natural logarithm of the standard deviation of the curve without noise.
         disagreement: standard deviation of the means that single kernels predict, as a share of exp(log_std).
     """
 
@@ -80,19 +80,21 @@ class Answer(NamedTuple):
 class Fitted(NamedTuple):
     """Gaussian processes fitted to U channels of n observations; only the k most probable kernels are stored.
 
+    A kernel is one of S = 20 shapes with a noise variance.
+
     Attributes:
         times: of the observations.
         real: False behind a channel's last observation.
         index: number of each stored kernel's shape, from 0.
         periods: of the channel's two periodic families of shapes.
         weight: probability of each stored kernel; they add up to 1.
-        amplitude: its squared amplitude.
-        level: its noise variance, divided by the squared amplitude.
+        amplitude: squared amplitude of each stored kernel.
+        level: noise variance of each stored kernel, divided by the squared amplitude.
         alpha: `inverse` times the observed values.
         inverse: inverse covariance matrix of the observations, noise included, for a squared amplitude of 1.
-        noise: variance of the noise of each observation, in the units of the values.
-        log_evidence: log marginal likelihood of the observations under all kernels, the mean over kernels.
-        tables: for each shape its weight among all kernels, and its mean squared amplitude and noise variance.
+        noise: variance of the noise of each observation, in the units of the values squared.
+        log_evidence: logarithm of the marginal likelihood of the observations, averaged over all kernels.
+        tables: for each shape its weight among all kernels, its mean squared amplitude and its mean noise variance.
     """
 
     times: Float[Tensor, "U n"]
@@ -110,15 +112,15 @@ class Fitted(NamedTuple):
 
     @property
     def scale(self) -> Float[Tensor, "U k 1"]:
-        """Squared amplitudes, by which covariances for a squared amplitude of 1 are to be multiplied."""
+        """Squared amplitudes of the k stored kernels of U channels, by which covariances are to be multiplied."""
         return self.amplitude[..., None]
 
 
 def _descriptors() -> Float[Tensor, "kernels 6"]:
-    """Return six numbers that describe each kernel of the bank, float32.
+    """Return six numbers that describe each kernel of the bank, float32, a row for each kernel.
 
-    They are the log noise over 3, half the mean log length (0 for a periodic kernel), the shares of "exponential" and
-    "square" parts, and 1 or 0 for whether the kernel is periodic, and whether its periods are the fast decaying ones.
+    They are the log noise over 3; half the mean log length (0 for a periodic kernel); the shares of "exponential" and
+    "square" parts; and, as 1 or 0, whether the kernel is periodic, and whether its oscillation decays fast.
     """
     table = torch.zeros(BANK_SIZE, 5, dtype=torch.float64)
     for s, shape in enumerate(BANK_SHAPES):
@@ -144,16 +146,16 @@ def fit_kernels(
 ) -> tuple[Fitted, Float[Tensor, "U D"]]:
     """Fit a Gaussian process with each kernel to the n observations of U channels, and weigh the kernels.
 
-    A kernel's weight is the marginal likelihood of the observations to the power `TEMPER`.
+    A kernel's weight is proportional to the marginal likelihood of the observations to the power `TEMPER` (0.3).
 
     Args:
-        times: in units of the median gap, such as those between neighbouring observations.
-        values: with a location near 0 and a spread near 1.
+        times: divided by the median gap between observations, so that gaps are about 1; float64.
+        values: with a location near 0 and a spread near 1; float64.
         real: False behind a channel's last observation.
         noise: variance of each observation's noise, divided by the channel's mean one; 1 where errors are unknown.
 
     Returns:
-        The fitted processes; and D = 7 numbers (`DESCRIPTORS`) for each channel, float32: the weighted means of
+        The fitted processes; and D = 7 numbers (`DESCRIPTORS`) for each channel, float32: the weighted means of the six
         `KERNEL_DESCRIPTORS` over all kernels, and of the log squared amplitude over the stored ones.
     """
     values = values * real
@@ -172,10 +174,10 @@ def _fit(
     noise: Float[Tensor, "U n"],
     periods: Float[Tensor, "U 2"],
 ) -> tuple[Fitted, Float[Tensor, "U D"]]:
-    """Do the work of `fit_kernels` for so few channels that their matrices fit into a processor's cache.
+    """Do the work of `fit_kernels` for U channels, so few that their matrices fit into a processor's cache.
 
     Args:
-        times: of the observations, in units of the median gap.
+        times: of n observations of each channel, divided by the median gap; float64.
         values: near 0 with a spread near 1; 0 where `real` is False.
         real: False behind a channel's last observation.
         noise: variance of each observation's noise, divided by the channel's mean one.
@@ -221,7 +223,7 @@ def _factorise(
     real: Bool[Tensor, "U n"],
     values: Float[Tensor, "U n"],
 ) -> tuple[Float[Tensor, "U k n n"], Float[Tensor, "U k"], Float[Tensor, "U k"], Int[Tensor, "U k"]]:
-    """Add noise to k covariance matrices of the observations of each channel, in place, and factorise them.
+    """Add noise to k covariance matrices of the n observations of each of U channels, in place, and factorise them.
 
     Args:
         matrix: covariances without noise, 0 in rows and columns of padding.
@@ -231,7 +233,7 @@ def _factorise(
 
     Returns:
         Four tensors: the lower Cholesky factors; half the log determinants; v' K^-1 v for each matrix K; and an integer
-        that is 0 where the factorisation succeeded.
+            that is 0 where the factorisation succeeded.
     """
     # A row of padding is one of the identity: it changes no determinant and no product.
     matrix.diagonal(dim1=2, dim2=3).add_(torch.where(real[:, None], noise + JITTER, 1.0))
@@ -244,8 +246,13 @@ def _factorise(
 def _by_shape(weight: Float[Tensor, "U kernels"], amplitude: Float[Tensor, "U kernels"]) -> Float[Tensor, "U S 3"]:
     """Sum up kernels of the same shape, which differ in their noise alone.
 
-    Returns, for each shape, its weight, and the weighted means of squared amplitude and of noise variance. Arguments
-    are the weight and the squared amplitude of each kernel.
+    Args:
+        weight: of each kernel, for U channels; their sum is 1.
+        amplitude: squared amplitude of each kernel.
+
+    Returns:
+        Three numbers for each of S = 20 shapes: its weight, and the weighted means of squared amplitude and of noise
+        variance over its kernels.
     """
     weight, owner = weight.clamp(min=1e-30), KERNEL_SHAPE.expand_as(weight)
     share, *sums = (
@@ -256,11 +263,12 @@ def _by_shape(weight: Float[Tensor, "U kernels"], amplitude: Float[Tensor, "U ke
 
 
 def shapes(distance: Float[Tensor, "U a b"], periods: Float[Tensor, "U 2"]) -> Float[Tensor, "U S a b"]:
-    """Return the correlation of two values some time apart, for each of the S kernel shapes; 1 at distance 0.
+    """Return the correlation of two values some time apart, for each of the S = 20 kernel shapes; 1 at distance 0.
 
     Args:
-        distance: times between the a and b values of each channel, at least 0.
-        periods: of each channel, for the periodic shapes, which come last: all for the first period, then the second.
+        distance: times between a values and b values of each of U channels, at least 0.
+        periods: two of each channel, for the periodic shapes, which come last: all for the first period, then all for
+            the second.
     """
     parts = {}
     for kind, length in {(kind, length) for shape in BANK_SHAPES for kind, length, _ in shape}:
@@ -282,9 +290,12 @@ def shapes(distance: Float[Tensor, "U a b"], periods: Float[Tensor, "U 2"]) -> F
 def chosen_shapes(
     distance: Float[Tensor, "U a b"], periods: Float[Tensor, "U 2"], index: Int[Tensor, "U k"]
 ) -> Float[Tensor, "U k a b"]:
-    """Return the correlations that `shapes` gives at these distances and periods, for k shapes of each channel only.
+    """Return the correlation of two values some time apart, for k chosen shapes of each of U channels; 1 at distance 0.
 
-    `index` has the numbers of the shapes, from 0.
+    Args:
+        distance: times between a values and b values of each channel, at least 0.
+        periods: two of each channel, for the periodic shapes.
+        index: numbers of the chosen shapes, from 0, in the order of `shapes`.
     """
     every = shapes(distance, periods)
     return every.gather(1, index[:, :, None, None].expand(-1, -1, *every.shape[2:]))
@@ -298,8 +309,9 @@ def share_of_span(
     Beyond them the number goes on linearly, up to ±`FARTHEST` (1.5).
 
     Args:
-        times: the m times in question.
-        observed, real: times of the n observations; `real` is False at padding.
+        times: m times for each of U channels.
+        observed: times of n observations of each channel.
+        real: False where there is no observation.
     """
     first = observed.masked_fill(~real, torch.inf).amin(1, keepdim=True)
     last = observed.masked_fill(~real, -torch.inf).amax(1, keepdim=True)
@@ -309,11 +321,16 @@ def share_of_span(
 def find_periods(
     times: Float[Tensor, "U n"], values: Float[Tensor, "U n"], real: Bool[Tensor, "U n"]
 ) -> Float[Tensor, "U 2"]:
-    """Return the two periods whose sine waves explain the most variance of each channel, after a straight line.
+    """Return the two periods whose sine waves explain the most variance of each of U channels, after a straight line.
 
-    They are in units of `times`. Frequencies lie between 0.8 cycles per span of the observations and `FASTEST` (0.5);
-    the second is at least 1.2 cycles per span from the first. The period that explains more comes first. `real` is
-    False behind a channel's last observation.
+    Periods are in units of `times`; the one that explains more comes first. Frequencies lie between 0.8 cycles per span
+    of the observations and `FASTEST` (0.5). The second differs from the first by at least 1.2 cycles per span; where
+    none does, it is the lowest frequency.
+
+    Args:
+        times: of n observations of each channel, float64.
+        values: observed at these times.
+        real: False behind a channel's last observation.
     """
     n, w = real.sum(1, keepdim=True).clamp(min=1), real.double()
     last = times.masked_fill(~real, -torch.inf).amax(1, keepdim=True)
@@ -330,7 +347,7 @@ def find_periods(
     phase = 2 * math.pi * frequency[:, :, None] * t[:, None]
 
     def centred(wave: Tensor) -> Tensor:
-        """Return a wave [U, frequencies, n] less its mean over each channel's observations; 0 behind the last."""
+        """Return a wave at the n observations of U channels less its mean over them; 0 behind the last one."""
         return (wave - (wave * w[:, None]).sum(-1, keepdim=True) / n[..., None]) * w[:, None]
 
     c, s = centred(phase.cos()), centred(phase.sin())
@@ -345,7 +362,7 @@ def find_periods(
 
 
 def answer(fitted: Fitted | Joint, times: Float[Tensor, "U m"], channels: Int[Tensor, "U m"] | None = None) -> Answer:
-    """Predict observations at m times of each row, with the mean noise of their channel; fields [U, m].
+    """Predict observations at m times for each of U rows, with the mean noise of their channel; fields [U, m].
 
     Args:
         fitted: processes of U single channels (`Fitted`), or of all channels of U series together (`Joint`).
@@ -374,7 +391,10 @@ def answer(fitted: Fitted | Joint, times: Float[Tensor, "U m"], channels: Int[Te
 def leave_one_out(fitted: Fitted | Joint, values: Float[Tensor, "U n"]) -> Answer:
     """Predict each observation from the others of its row (Rasmussen & Williams 2006, equation 5.12); fields [U, n].
 
-    `values` are those to which the processes were fitted. Answers at padding have no meaning.
+    Args:
+        fitted: processes of U single channels (`Fitted`), or of all channels of U series together (`Joint`).
+        values: the n observations of each row to which the processes were fitted. Predictions at padding have no
+            meaning.
     """
     inner = fitted.inverse.diagonal(dim1=2, dim2=3).clamp(min=1e-12)
     mean, variance = values[:, None] - fitted.alpha / inner, fitted.scale / inner
@@ -387,9 +407,13 @@ def _mixture(
     variance: Float[Tensor, "U k m"],
     curve: Float[Tensor, "U k m"],
 ) -> Answer:
-    """Return the mixture of the predictions of k kernels, whose weights add up to 1, as one; fields [U, m].
+    """Return the mixture of the predictions of k kernels for m queries in each of U rows, as one; fields [U, m].
 
-    `variance` is that of an observation, noise included, and `curve` that of the curve without noise.
+    Args:
+        weight: of each kernel; they add up to 1.
+        mean: predicted by each kernel.
+        variance: of an observation, noise included.
+        curve: variance of the curve without noise.
     """
     weight = weight[..., None]
     whole = (weight * mean).sum(1)
@@ -405,7 +429,8 @@ def _mixture(
 class Joint(NamedTuple):
     """Gaussian processes fitted to R rows (series) of n observations in C channels, which share information.
 
-    There are q = 6 kernels: each of 3 shapes with each of 2 correlation matrices, the latter fastest.
+    There are q = 6 kernels: each of 3 shapes with each of 2 correlation matrices, in the order (shape 1, matrix 1),
+    (shape 1, matrix 2), (shape 2, matrix 1) and so on.
 
     Attributes:
         times, channels: of the observations of all channels of a row, in any order.
@@ -414,7 +439,7 @@ class Joint(NamedTuple):
         periods: of the periodic shapes.
         weight: probability of each kernel; they add up to 1.
         amplitude, level: squared amplitude and noise variance of each channel, with each shape.
-        correlation: between channels, as estimated but drawn towards 0 by the two `SHRINK`.
+        correlation: the 2 matrices of correlations between channels: as estimated, but multiplied by the two `SHRINK`.
         alpha: `inverse` times the observed values.
         inverse: inverse covariance matrix of the observations, noise included, in the units of the values.
         noise: variance of the noise of each observation.
@@ -439,14 +464,14 @@ class Joint(NamedTuple):
 
 
 def correlations(curves: Float[Tensor, "R C T"], trust: Float[Tensor, "R C T"]) -> Float[Tensor, "R C C"]:
-    """Estimate correlations between C channels from their fitted curves at T common times.
+    """Estimate the correlations between C channels of each of R series from their fitted curves at T common times.
 
     The matrices are made positive definite, with ones on the diagonal.
 
     Args:
         curves: predicted curve of each channel.
-        trust: how well it is known at each time, from 0 to 1. A time counts for a pair of channels by the product of
-            theirs; a channel with trust 0 throughout is uncorrelated with all others.
+        trust: how well the curve is known at each time, from 0 to 1. For a pair of channels, a time counts by the
+            product of both trusts; a channel with trust 0 throughout is uncorrelated with all others.
     """
     mean = (curves * trust).sum(-1, keepdim=True) / trust.sum(-1, keepdim=True).clamp(min=1e-6)
     away = (curves - mean) * trust
@@ -472,14 +497,15 @@ def fit_joint(
     periods: Float[Tensor, "R 2"],
     alone: Float[Tensor, " R"],
 ) -> Joint:
-    """Fit processes that share information between the channels of each of R series.
+    """Fit processes that share information between the C channels of each of R series.
 
     Args:
         times, channels, values: the n observations of each series; channels are numbers from 0.
         real: False at padding, where values are 0.
         noise: variance of each observation's noise, divided by its channel's mean one.
         correlation: between channels, from `correlations`.
-        tables: weight, mean squared amplitude and mean noise variance of each shape in each channel (`Fitted.tables`).
+        tables: weight, mean squared amplitude and mean noise variance of each of S = 20 shapes in each channel
+            (`Fitted.tables`).
         present: which channels have observations.
         periods: for the periodic shapes.
         alone: log evidence of separate processes, added up over channels; the better the joint ones compare with it,
@@ -514,13 +540,17 @@ def fit_joint(
 def mix(first: Answer, second: Answer, share: Float[Tensor, "*shape"]) -> Answer:
     """Return the mixture of two predictions of the same queries as one.
 
-    Its standard deviations include how far the two means lie apart. `share`, from 0 to 1, is the weight of the second.
+    Its standard deviations include how far the two means lie apart.
+
+    Args:
+        first, second: the predictions, with fields of one shape.
+        share: weight of the second, from 0 to 1.
     """
     mean = (1 - share) * first.mean + share * second.mean
     apart = share * (1 - share) * (first.mean - second.mean).square()
 
     def mixed(a: Tensor, b: Tensor) -> Tensor:
-        """Return the variance of the mixture, given the variances a of the first and b of the second."""
+        """Return the variance of the mixture, from the variances a of the first and b of the second, at least 1e-12."""
         return ((1 - share) * a + share * b + apart).clamp(min=1e-12)
 
     variances = [(2 * each.log_std).exp() for each in (first, second)]
@@ -531,9 +561,14 @@ def mix(first: Answer, second: Answer, share: Float[Tensor, "*shape"]) -> Answer
 
 
 def _of_channels(table: Float[Tensor, "R 3 C"], channels: Int[Tensor, "R m"]) -> Float[Tensor, "R q m"]:
-    """Look up in a table by shape and channel, for each of m observations and q kernels, the entry of its channel.
+    """Look up the entries of m observations in a table by shape and channel, for each of R series and q = 6 kernels.
 
-    The kernels are each shape with each of 2 correlation matrices, the latter fastest: each entry is returned twice.
+    Kernels are each of 3 shapes with each of 2 correlation matrices; both kernels of a shape get the same entry, one
+    after the other.
+
+    Args:
+        table: a number for each shape and each of C channels.
+        channels: number of each observation's channel, from 0.
     """
     return table.gather(2, channels[:, None].expand(-1, table.shape[1], -1)).repeat_interleave(len(SHRINK), 1)
 
@@ -548,17 +583,18 @@ def _coupled(
     amplitude: Float[Tensor, "R 3 C"],
     correlation: Float[Tensor, "R 2 C C"],
 ) -> Float[Tensor, "R q a b"]:
-    """Return the covariances, without noise, between a and b values in some channels, for each of q joint kernels.
+    """Return the covariances, without noise, of a values with b values of each of R series, for q = 6 joint kernels.
 
-    The kernels are every shape with every correlation matrix, the latter fastest. Included are the unknown slope, which
-    correlated channels share, and the unknown mean of each channel.
+    Kernels are each of 3 shapes with each of 2 correlation matrices, in the order (shape 1, matrix 1), (shape 1, matrix
+    2) and so on. Included are the unknown slope, which correlated channels share, and the unknown mean of each channel.
 
     Args:
         distance: times between the a and b values.
         slope: covariances that the unknown slope adds, at a squared amplitude of 1.
-        left, right: numbers of the channels of the a and of the b values.
-        index, periods: numbers of the 3 shapes, from 0, and the periods of the periodic ones.
-        amplitude: squared amplitude of each channel with each shape.
+        left, right: numbers of the channels of the a and of the b values, from 0.
+        index: numbers of the 3 shapes, from 0.
+        periods: two of each series, for the periodic shapes.
+        amplitude: squared amplitude of each of C channels with each shape.
         correlation: the 2 matrices of correlations between channels.
     """
     shape = chosen_shapes(distance, periods, index) + slope[:, None]

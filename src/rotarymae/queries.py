@@ -23,18 +23,21 @@ MAX_QUERIES = 10**8  # in one call: their answers take some 10 GB
 
 
 class WindowBlend(NamedTuple):
-    """Weights that join m answers, by overlapping pieces of long series, into one answer for each of n queries.
+    """Weights that join m predictions, made in overlapping windows of long series, into one for each of n queries.
 
     Attributes:
-        query: int [m], number of the query that each answer is for; each of 0 to n - 1 occurs.
-        weight: float [m], of each answer; those of a query add up to 1.
+        query: int [m], number of the query that each prediction is for; each of 0 to n - 1 occurs.
+        weight: float [m], weight of each prediction; those of a query add up to 1.
     """
 
     query: np.ndarray
     weight: np.ndarray
 
     def mixed(self, answers: np.ndarray) -> np.ndarray:
-        """Return for each query the weighted mean of its answers: [n, V, P] from the `answers` [m, V, P]."""
+        """Return the weighted mean of the predictions for each of n queries, [n, V, P].
+
+        `answers` are the m predictions, at least one for each query, [m, V, P]: P numbers for each of V values.
+        """
         order = np.argsort(self.query, kind="stable")
         first = np.flatnonzero(np.diff(self.query[order], prepend=-1))
         return np.add.reduceat((self.weight[:, None, None] * answers)[order], first)
@@ -42,15 +45,15 @@ class WindowBlend(NamedTuple):
 
 @dataclass(frozen=True)
 class Queries:
-    """The n points at which values of S series are to be predicted: a query is a time, and a channel if there are any.
+    """The n times at which values of S series are to be predicted, each with a channel if the series have channels.
 
     Attributes:
         times: float64 [n], all queries of the first series, then those of the second, and so on.
         channels: int [n], numbers from 0 (which band or sensor); None for series without channels.
         offsets: int [S + 1]; the queries of series s are those from offsets[s] to offsets[s + 1], the latter excluded.
-        errors: [n, V] standard errors in the table's units: predict observations that have these errors, whose bands
-            are wider. None predicts the curve without noise.
-        positions: [n, P] places next to time, such as latitude and longitude; None for series without.
+        errors: [n, V] standard errors of V values in the table's units: predict observations that have these errors,
+            whose bands are wider. None predicts the curve without noise.
+        positions: [n, P] positions on P axes besides time, such as latitude and longitude; None for series without.
     """
 
     times: np.ndarray
@@ -65,14 +68,14 @@ class Queries:
         return np.diff(self.offsets)
 
     def distinct_times(self) -> tuple[Queries, np.ndarray]:
-        """Return one query for each different time (and position) of a series, and where each query is among them.
+        """Return one query for each different time (and position) of a series.
 
-        For models that predict all channels of a time at once.
+        They are for models that predict all channels at once.
 
         Returns:
-            A pair (distinct, index): the different queries, sorted by time (then position) in each series, without
-            channels and errors; and int [n], where each of the n queries is among them, so that
-            `distinct.times[index]` equals `self.times`.
+            A pair (distinct, index). The first has the different queries, sorted by time (then position) in each
+            series, without channels and errors. The second, int [n], says where each of the n queries is among them, so
+            that `distinct.times[index]` equals `self.times`.
         """
         series = np.repeat(np.arange(len(self.lengths)), self.lengths)
         columns = [] if self.positions is None else list(self.positions.T)
@@ -82,13 +85,16 @@ class Queries:
         return Queries(keys[:, 1], None, offsets, positions=positions), index.reshape(-1)
 
     def of_windows(self, windows: Windows) -> tuple[Queries, WindowBlend]:
-        """Distribute the queries over the `windows` of long series: overlapping pieces that a model reads one by one.
+        """Distribute n queries over windows, the overlapping pieces of long series that a model reads one by one.
 
-        A query is asked in the window in which it lies deepest; around the middle of an overlap, in both windows.
+        A query goes to the window in which it lies deepest; around the middle of an overlap it goes to both windows.
+
+        Args:
+            windows: the S series, cut into W windows.
 
         Returns:
-            m queries, at least n, for the W windows instead of the S series, window after window, without errors; and
-            the `WindowBlend` that turns their m answers into those of the n queries.
+            A pair. The first has m queries, at least n, for the W windows instead of the S series, window after window;
+            they have no errors. The second turns predictions for these m queries into those for the n queries.
         """
         before, after, share = windows.at(self.times, self.lengths)
         twice = np.flatnonzero(after > before)
@@ -118,8 +124,8 @@ class Queries:
             times: for each series its times [q_i].
             channels: for each series the numbers, from 0, of the channels to ask in; None means all channels. Not read
                 if the data set has no channels.
-            positions: for each series the places [q_i, P] of its times. None takes the only place at which a series was
-                observed. Not read if the data set has no positions besides time.
+            positions: for each series an array [q_i, P], the positions of its times on the P axes besides time. None
+                takes the only position at which a series was observed. Not read if the data set has no such axes.
 
         Raises:
             InputError: no positions for a series that was observed at several (code "positions-needed").
@@ -157,9 +163,17 @@ def grid(dataset: SeriesDataset, points: int) -> Queries:
 
 
 def _single_positions(dataset: SeriesDataset, times: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Return for each series the only place at which it was observed, repeated for each of its `times`: [q_i, P].
+    """Return, for each series, the only position at which it was observed, repeated for each of its times.
 
-    Raises InputError (code "positions-needed") for a series that was observed at several places.
+    Args:
+        dataset: series with P axes besides time.
+        times: for each series its times [q_i]; only their number is read.
+
+    Returns:
+        For each series an array [q_i, P].
+
+    Raises:
+        InputError: a series that was observed at several positions (code "positions-needed").
     """
     assert dataset.positions is not None
     first = dataset.positions[dataset.offsets[:-1]]
@@ -181,7 +195,8 @@ def curves(visible: SeriesDataset, hidden: SeriesDataset, points: int) -> Querie
     besides time, those of the queries are interpolated linearly between observations.
 
     Args:
-        visible, hidden: the observations that a model saw, and the others, of the same series in the same order.
+        visible: the observations that a model saw.
+        hidden: the other observations of the same series, in the same order of series.
         points: number of times of each series; in a series, all are asked in one channel, then in the next, and so on.
     """
     times, channels, paths = [], [], []
@@ -201,8 +216,8 @@ def queries_at(dataset: SeriesDataset, times: Sequence[float | str] | np.ndarray
 
     Args:
         dataset: the series.
-        times: numbers in the unit of the series' times, or texts: numbers, dates, or spans such as "+4" or "+4h" from
-            each series' first observation.
+        times: numbers in the unit of the series' times, or texts: numbers, dates (for series with dates), or spans such
+            as "+4" or "+4h" from each series' first observation.
 
     Raises:
         InputError: another text; more queries than memory could hold; a series observed at several positions.
@@ -218,7 +233,7 @@ def queries_at(dataset: SeriesDataset, times: Sequence[float | str] | np.ndarray
 
 
 def _check_size(dataset: SeriesDataset, times: int) -> None:
-    """Raise InputError if so many times, in each channel of each series, are more than `MAX_QUERIES` queries."""
+    """Raise InputError if `times` times, in each channel of each series, are more than `MAX_QUERIES` queries."""
     channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
     queries = times * len(dataset) * channels
     if queries > MAX_QUERIES:
@@ -236,8 +251,8 @@ class QueryTable:
 
     Attributes:
         name: of the table, for messages.
-        rows: its n rows as read: series, times, channels and positions. The columns of values are the standard errors
-            of the observations to predict; there are none where the curve is to be predicted.
+        rows: its n rows as read: series, times, channels and positions. Their values are the standard errors of the
+            observations to predict; they have no value columns where the curve is to be predicted.
         table: the table itself, [n] rows.
         columns: names of its columns of ids, of times, and of channels (None without).
         clock: name of its column of times of day, where the column of times has dates alone; else None.
@@ -257,13 +272,14 @@ class QueryTable:
     def in_order(self, answers: pa.Table) -> pa.Table:
         """Return the answers in the row order of this table, with its column names and its other columns.
 
-        Where this table has no column of channels, each of its rows becomes one row for each channel. Rows of a series
-        that could not be answered have empty cells of answers.
+        Where this table has no column of channels, each of its rows becomes one row for each channel.
 
         Args:
-            answers: a row for each query of the series in this table. The first column has the ids, then come "time"
-                and, if there are channels, "channel". The rows of a series are in the order of its `queries`; those of
-                different series may be mixed. A series that could not be answered has one row.
+            answers: a table with ids in its first column, then "time" and, if there are channels, "channel", then
+                predictions. It has a row for each query that the method `queries` makes of this table. The rows of a
+                series are in the order of these queries; those of different series may be mixed. A series that could
+                not be answered has a single row, with empty cells of predictions, which is repeated for all of its
+                queries.
         """
         id, time, channel = self.columns
         code = {as_text(name): k for k, name in enumerate(self.ids)}
@@ -298,9 +314,9 @@ class QueryTable:
         Args:
             path: the file, in any format of tables.
             layout: the schema of the observations: names of the columns, and how times and missing cells are written.
-                `of` says which columns are looked for.
+                The method `of` says which of the columns are looked for.
             observed: the file of observations. If it is one series without an id column, the queries need no ids
-                either, and get the name of this file as id.
+                either, and get the file's name without its ending as id.
 
         Raises:
             InputError: a file that cannot be read, or a table that `of` refuses.
@@ -314,15 +330,15 @@ class QueryTable:
 
     @classmethod
     def of(cls, table: pa.Table, layout: TableSchema, name: str = "the table of times") -> QueryTable:
-        """Read ids, times and channels of queries from a table.
+        """Read ids, times, channels and positions of queries from a table.
 
         Args:
-            table: one row per time; columns that are not named below are kept for `in_order`.
+            table: one row per time. Columns that `layout` does not lead to are kept for `in_order`.
             layout: the schema of the observations: names of the columns, and how times and missing cells are written.
-                Ids, positions besides time and times of day are in its columns for these. Times are in its time column,
-                or else in "time". Channels are in its channel column, or else in "channel"; without either, each row
-                asks for all channels. If all of its columns of standard errors are there, observations with these
-                errors are asked for rather than the curve.
+                Its columns of ids, of positions besides time and of times of day are looked for. Times are in its time
+                column, or else in "time". Channels are in its channel column, or else in "channel"; without either,
+                each row asks for all channels. If all of its columns of standard errors are there, observations with
+                these errors are to be predicted, else the curve.
             name: of the table, for messages.
 
         Raises:
@@ -359,11 +375,11 @@ class QueryTable:
         return cls(name, rows, table, (id, time, channel), clock)
 
     def queries(self, dataset: SeriesDataset) -> Queries:
-        """Return the queries of this table for the series of a data set, in its order; rows of a series keep theirs.
+        """Create the queries of this table for the series of a data set, in its order; rows of a series keep theirs.
 
         Ids are compared as text. Rows for other series are left out, and a series without a row has no query. If the
-        data set has channels and this table none, each row becomes a query in every channel, one after the other. Dates
-        without a zone are read in the zone of the data set.
+        data set has channels and this table has none, each row becomes a query in every channel, one after the other.
+        Dates without a time zone are read in the zone of the data set.
 
         Raises:
             InputError: a channel that the data set does not have; dates where the times of the data set are numbers.
@@ -412,8 +428,8 @@ def as_queries(dataset: SeriesDataset, preprocessor: ObservationPreprocessor | N
 
     Args:
         dataset: the observations, n in all.
-        preprocessor: if it reads columns of standard errors, the queries get the errors of the observations. With None,
-            or one that reads none, they have no errors.
+        preprocessor: names the columns of standard errors that its model reads; the queries get these errors of the
+            observations. With None, or without such columns, the queries have no errors.
     """
     errors = None
     if preprocessor is not None and preprocessor.errors:
@@ -423,7 +439,11 @@ def as_queries(dataset: SeriesDataset, preprocessor: ObservationPreprocessor | N
 
 
 def check_queries(queries: Queries, dataset: SeriesDataset) -> None:
-    """Raise InputError for queries of another number of series than the data set has, times not finite, or no query."""
+    """Raise InputError for queries that do not fit a data set.
+
+    Refused are queries for another number of series, offsets that do not end at the number of times, times that are NaN
+    or infinite, and no query at all. A series may have none.
+    """
     series, times = len(queries.offsets) - 1, len(queries.times)
     if series != len(dataset):
         raise InputError(
@@ -473,11 +493,11 @@ def check_axes(queries: Queries, preprocessor: ObservationPreprocessor) -> None:
 
 
 class AnswerShape(NamedTuple):
-    """How answers, which are computed as one flat array over all series, are laid out for the caller.
+    """How predictions, which are computed as one flat array over all series, are laid out for the caller.
 
     Attributes:
         channels: number of channels; 0 for series without.
-        axes: number of axes of the array in which the caller gave the series, whose layout the answers get: 3 for
+        axes: number of axes of the array in which the caller gave the series, whose layout the predictions get: 3 for
             [cases, channels, time], 2 for [cases, time]; 0 for series in another form.
     """
 
@@ -491,18 +511,19 @@ def queries_from(dataset: SeriesDataset, X: Any, at: Any = None, positions: Any 
     Args:
         dataset: the series of `X`, already read.
         X: the series as the caller gave them, whose form the answers take.
-        at: times [q], the same for all series; or one array of times [q_i] for each series. None means the steps 0, 1,
-            ... of an array, or else each series' different times (and positions). For series with dates these may be
-            dates, in the zone of the series unless they name one.
-        positions: further positions [q, P] (or [q] for one column), the same for all series; or a list with one array
-            [q_i, P] for each. None is for series that stay at one position, or for no `at`.
+        at: an array of q times, the same for all series; or a list with an array of q_i times for each series. None
+            means the steps 0, 1, ... if `X` is an array, or else each series' different times (and positions). For
+            series with dates these may be dates, in the zone of the series unless they name one.
+        positions: positions on the P axes besides time: an array [q, P] (or [q] if P is 1), the same for all series; or
+            a list with an array [q_i, P] for each. None is for series without such axes or that stay at one position,
+            or for no `at`.
 
     Returns:
         The queries, channel after channel in each series; and how `shape_answers` is to lay out their answers.
 
     Raises:
         InputError: `at` is a table; times or positions for another number of series, not finite, or of another shape;
-            positions for series without, or none for series that are observed at several.
+            positions for series without such axes, or none for series that are observed at several positions.
     """
     if hasattr(at, "columns"):
         raise InputError(
@@ -534,12 +555,13 @@ def queries_from(dataset: SeriesDataset, X: Any, at: Any = None, positions: Any 
 def _for_each(
     name: str, given: Any, dataset: SeriesDataset, most: int, convert: Callable[[Any], np.ndarray]
 ) -> list[np.ndarray]:
-    """Return a list of one array for each series of a data set, from an argument that is for all of them or for each.
+    """Return a list with one array for each series, from an argument that is for all of them or for each.
 
     Args:
         name: of the argument, for messages.
         given: one array for all series, which is repeated; or one for each, as a list or as an array with one more axis
             in front.
+        dataset: the series.
         most: largest number of axes of the array of one series; the smallest is 1.
         convert: function that turns the array of one or of all series, in a user's form, into one of numbers.
 
@@ -567,15 +589,16 @@ def _for_each(
 
 
 def shape_answers(answers: np.ndarray, queries: Queries, shape: AnswerShape) -> Any:
-    """Lay out flat answers [n, V] to n queries in the form of the caller's series.
+    """Lay out flat predictions of V values at n queries, [n, V], in the form of the caller's series.
 
     Args:
         answers: in the order of the queries.
         queries, shape: as `queries_from` returned them.
 
     Returns:
-        For series in an array, [cases, channels, q] or [cases, q], as theirs. Else [S, q, V], with channels
-        [S, C, q, V]; where series have different numbers q_i of times, a list of arrays [q_i, V] or [C, q_i, V].
+        If the caller's series were an array, [cases, channels, q] or [cases, q] as theirs, with q times each. Else an
+        array [S, q, V] for S series, or [S, C, q, V] with C channels. Where series have different numbers q_i of times,
+        it is instead a list with an array for each series, without the first axis.
     """
     parts = []
     for part in np.split(answers, queries.offsets[1:-1]):
@@ -592,7 +615,7 @@ def _as_numbers(times: Any, dataset: SeriesDataset) -> np.ndarray:
     """Return times in a user's form as float64 of the same shape; dates become days since 1970-01-01 UTC.
 
     Args:
-        times: numbers, dates, or texts of either.
+        times: an array or list of numbers, dates, or texts of either.
         dataset: the series, in whose time zone dates without a zone are read.
 
     Raises:

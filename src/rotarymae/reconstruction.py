@@ -27,7 +27,7 @@ class ReconstructedArray:
 
     Attributes:
         hidden: bool [N], True for the hidden patches, which are numbered with the last axis of the array fastest.
-        truth, predicted: [M, V] true and predicted values of the hidden patches, in order of their number.
+        truth, predicted: [M, V] true and predicted values of the hidden patches, in the order of their numbers.
         visible: [N - M, V] values of the other patches, likewise.
     """
 
@@ -45,7 +45,7 @@ def reconstruct(
 ) -> list[ReconstructedArray]:
     """Hide patches of every array, predict them, and return one result per array, in their order.
 
-    Each call hides the same patches, for the random numbers depend on the number of an array alone.
+    Each call hides the same patches: the random numbers depend on the index of an array in the data set alone.
 
     Args:
         pipeline: has a MaskedAutoencoder of arrays and its preprocessor.
@@ -86,12 +86,13 @@ def drawn(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return three arrays [*sizes, C] to draw: the original, a copy with NaN at hidden patches, one with predictions.
 
-    All are cropped to whole patches, in the array's units, float32.
+    All are cropped to whole patches, in the array's units, float32. Sizes are those of the array's axes, and C is the
+    number of its channels.
 
     Args:
         pipeline: the one that predicted.
-        array: the original.
-        hidden: its entry in the answer of `reconstruct`.
+        array: the original, [*sizes, C].
+        hidden: the result of `reconstruct` for this array.
     """
     preprocessor = pipeline.require_arrays()
     patch_size = preprocessor.patch_size

@@ -22,7 +22,7 @@ from rotarymae.config import BlockSizes, RoMAEConfig
 
 
 class Rotation(NamedTuple):
-    """Cosines and sines of the angles by which the K/2 pairs of channels of every head are rotated."""
+    """Cosines and sines of the angles that rotate the K/2 pairs of channels of each head, for N tokens in B rows."""
 
     cos: Float[Tensor, "B N 1 K/2"]
     sin: Float[Tensor, "B N 1 K/2"]
@@ -33,12 +33,19 @@ class Rotation(NamedTuple):
 
 
 def frequencies(head_dim: int, axes: int, p: float = 0.75, base: float = 10_000.0) -> Float[Tensor, " F"]:
-    """Return the p-RoPE frequencies of one axis, in radians per unit of position, float64, on the CPU.
+    """Return the p-RoPE frequencies of one position axis, in radians per unit of position, float64, on the CPU.
 
-    There are F = K / 2A of them, one for each pair of channels, with K = head_dim and A = axes: frequency_i = base^(-2i
-    / (K/A)) for i < floor(p · (K/A) // 2), fastest first, and 0 for the other pairs, which are not rotated. They are
-    computed in every forward pass, because a module's buffer would be rounded together with its weights. `head_dim`
-    must be a multiple of 2 · axes, which `RoMAEConfig` checks.
+    There are F = K / 2A of them, one for each pair of channels that an axis gets, with K = `head_dim` and A = `axes`.
+    Frequency i is base^(-2i / (K/A)) for i < floor(p · (K/A) // 2), the fastest first; the others are 0, and their
+    pairs are not rotated.
+
+    They are computed in every forward pass, because a module's buffer would be rounded together with its weights.
+
+    Args:
+        head_dim: channels of a head, a multiple of 2 · axes (`RoMAEConfig` checks it).
+        axes: number of position axes, which share out the channels.
+        p: share of the frequencies that is kept.
+        base: at least 1; the larger, the slower the slowest frequencies.
     """
     channels = head_dim // axes
     i = torch.arange(channels // 2, dtype=torch.float64)
@@ -48,8 +55,13 @@ def frequencies(head_dim: int, axes: int, p: float = 0.75, base: float = 10_000.
 def angles(positions: Float[Tensor, "B N A"], frequencies: Float[Tensor, " F"]) -> Float[Tensor, "B N A*F"]:
     """Return position · frequency in radians: F angles of the first axis, then those of the second, and so on.
 
-    The F frequencies are the same for all axes. Angles have the dtype of float32 or float64 positions, else float32,
-    and autocast is off: bfloat16 keeps 8 bits, with which angles at position 100 err by up to 0.25 rad.
+    Args:
+        positions: of N tokens in each of B rows, on A axes.
+        frequencies: the F frequencies, the same for all axes, in radians per unit of position.
+
+    Returns:
+        The angles, in the dtype of float32 or float64 positions, else float32. Autocast is off: bfloat16 keeps 8 bits,
+        with which angles at position 100 err by up to 0.25 rad.
     """
     with torch.autocast(positions.device.type, enabled=False):
         if positions.dtype not in (torch.float32, torch.float64):
@@ -59,14 +71,21 @@ def angles(positions: Float[Tensor, "B N A"], frequencies: Float[Tensor, " F"]) 
 
 
 def rotation(angles: Float[Tensor, "B N P"]) -> Rotation:
-    """Return cosines and sines of the angles of P pairs of channels, with an axis of size 1 for the heads."""
+    """Return cosines and sines of the angles of P pairs of channels, for N tokens in B rows.
+
+    They get an axis of size 1, the third, which stands for the heads.
+    """
     return Rotation(angles.cos().unsqueeze(-2), angles.sin().unsqueeze(-2))
 
 
 def rotate(x: Float[Tensor, "B N H K"], rotation: Rotation) -> Float[Tensor, "B N H K"]:
-    """Rotate each pair of channels (i, i + K/2) of queries or keys x by the i-th angle of their token.
+    """Rotate each pair of channels (i, i + K/2) of queries or keys by the i-th angle of their token.
 
     Products are computed in the precision of the angles; the result has the dtype of x.
+
+    Args:
+        x: K channels of each of H heads, for N tokens in each of B rows.
+        rotation: cosines and sines of the angles, the same for all heads.
     """
     cos, sin = rotation
     x1, x2 = x.chunk(2, dim=-1)
@@ -81,7 +100,8 @@ def sincos(positions: Float[Tensor, "B N A"], embed_dim: int, base: float = 10_0
     instead, off by one.
 
     Args:
-        embed_dim: D, a multiple of 2 · A.
+        positions: of N tokens in each of B rows, on A axes.
+        embed_dim: width D of the embeddings, a multiple of 2 · A.
         base: frequencies fall from 1 radian per unit of position towards 1 / base.
 
     Returns:
@@ -111,11 +131,14 @@ class Rotary:
     base: float
 
     def add(self, x: Float[Tensor, "B N D"], positions: Float[Tensor, "B N A"]) -> Float[Tensor, "B N D"]:
-        """Return the tokens x as they are: rotary positions are not added, and `positions` not read."""
+        """Return x, N tokens of width D in each of B rows, as it is: rotary positions are not added."""
         return x
 
     def rotation(self, positions: Float[Tensor, "B N A"]) -> Rotation | None:
-        """Return the rotation of queries and keys of tokens at these positions; the class `Absolute` returns None."""
+        """Return the rotation of queries and keys of N tokens in each of B rows, given their positions on A axes.
+
+        It is never None here; the other encoding, `Absolute`, returns None.
+        """
         return rotation(angles(positions, frequencies(self.head_dim, positions.shape[-1], self.p, self.base)))
 
 
@@ -132,11 +155,11 @@ class Absolute:
     base: float
 
     def add(self, x: Float[Tensor, "B N D"], positions: Float[Tensor, "B N A"]) -> Float[Tensor, "B N D"]:
-        """Return the tokens x plus the encoding of their positions, in the dtype of x."""
+        """Return x plus the encoding of the positions (A axes), in the dtype of x: N tokens of width D in B rows."""
         return x + sincos(positions, self.embed_dim, self.base).to(x.dtype)
 
     def rotation(self, positions: Float[Tensor, "B N A"]) -> Rotation | None:
-        """Return None: queries and keys are not rotated."""
+        """Return None: queries and keys are not rotated. Ignore `positions`."""
         return None
 
 

@@ -32,9 +32,9 @@ class Season(NamedTuple):
 def find_season(dataset: SeriesDataset) -> Season:
     """Return the period after which series repeat themselves, from the autocorrelation of their first value column.
 
-    It is that of the 50 longest series, averaged over their channels (at most 200), each weighted by its pairs of
-    observations. Times are rounded to multiples of the median gap, and a straight line is subtracted from each channel.
-    The answer is `Season()` if there is no clear peak, or too few observations for one.
+    The autocorrelation is averaged over the channels (at most 200) of the 50 longest series; each channel counts by its
+    pairs of observations. Times are rounded to multiples of the median gap, and a straight line is subtracted from each
+    channel. The result is `Season()`, of zeros, if there is no clear peak, or too few observations for one.
     """
     curves = _longest(dataset)
     gaps = [float(np.median(np.diff(times))) for times, _ in curves]
@@ -70,11 +70,11 @@ def find_season(dataset: SeriesDataset) -> Season:
 
 
 def _longest(dataset: SeriesDataset) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return a pair (times [n], values [n]) for each channel of the `MAX_SERIES` longest series, the longest first.
+    """Return a pair (times [n], values [n]) for each channel of the 50 longest series, the longest first.
 
-    Values are those of the first value column that were measured, at most the first `MOST_SLOTS`, in order of time; of
-    repeated times only one is kept. Channels that are constant or have fewer than `LEAST_PAIRS` times are left out, and
-    at most 4 · `MAX_SERIES` pairs are returned.
+    Values are from the first value column, in order of time, at most the first 4096 (`MOST_SLOTS`). Missing ones and
+    limits (known only to lie above or below a number) are left out; of repeated times only one is kept. Channels that
+    are constant or have fewer than 50 (`LEAST_PAIRS`) values are left out. At most 200 pairs are returned, or none.
     """
     channels, curves = channel_index(dataset), []
     for series in np.argsort(-np.asarray(dataset.lengths), kind="stable")[:MAX_SERIES]:
@@ -93,12 +93,13 @@ def _longest(dataset: SeriesDataset) -> list[tuple[np.ndarray, np.ndarray]]:
 def _autocovariance(slots: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return, by lag from 0, the sums of products of values that far apart, and the number of pairs in each sum.
 
-    Values are standardised after a straight line is subtracted. The largest lag is the number of slots, empty ones
-    included, over `LEAST_CYCLES`. Both results are empty for fewer than `LEAST_PAIRS` values.
+    Values are standardised after a straight line is subtracted. Lags reach from 0 to the number of slots, empty ones
+    included, over `LEAST_CYCLES` (2.5). Both results are empty if fewer than 50 (`LEAST_PAIRS`) values are left.
 
     Args:
-        slots: times as ascending integers from 0; values at `MOST_SLOTS` or later are left out.
-        values: one for each slot; several may be in one.
+        slots: time of each value as an ascending integer from 0; several values may be in one slot. Values at 4096
+            (`MOST_SLOTS`) or later are left out.
+        values: as many as `slots`.
     """
     inside = slots < MOST_SLOTS
     slots, values = slots[inside], values[inside]
@@ -112,7 +113,7 @@ def _autocovariance(slots: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, 
     most = int(size / LEAST_CYCLES) + 1
 
     def correlate(part: np.ndarray) -> np.ndarray:
-        """Return, for each lag from 0, the sum of products of `part` [size] with itself shifted by the lag."""
+        """Return the sum of products of `part`, a number for each slot, with itself shifted by each lag from 0."""
         transformed = np.fft.rfft(part, 2 * size)
         return np.fft.irfft(np.abs(transformed) ** 2)[:most]
 

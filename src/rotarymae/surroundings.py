@@ -24,14 +24,14 @@ LEAST_VARIANCE, MAX_TRAIT = 1e-6, 6.0  # standardised; of a logarithm
 
 
 class Surroundings(NamedTuple):
-    """The surroundings of M queries (positions to predict at), for V values each: the observations near them.
+    """The surroundings of M queries (positions to predict at) in B rows, for V values each: the observations near them.
 
     Attributes:
-        guesses: predictions of the simple methods, in the order of `GUESSES`, standardised.
-        distance: in units of position, to the nearest observation of the same value in the query's channel; between two
-            observations the harmonic mean of the distances to both; 0 where there is none.
-        side: `BETWEEN` two observations, `BEYOND` the first or last, or `NOWHERE` without any.
-        traits: the constant 1, and the three numbers of the function `traits` for the channel.
+        guesses: predictions of the G simple methods, in the order of `GUESSES`, standardised.
+        distance: in units of position, to the nearest observation of the same value in the query's channel. Between two
+            observations it is the harmonic mean of the distances to both; without any it is 0.
+        side: 0 (`BETWEEN`) two observations, 1 (`BEYOND`) the first or last, or 2 (`NOWHERE`) without any.
+        traits: T = 4 numbers that describe the channel: the constant 1, and the three of the function `traits`.
     """
 
     guesses: Float[Tensor, "B M V G"]
@@ -45,12 +45,12 @@ def surroundings(
 ) -> Surroundings:
     """Describe what lies around each query: the nearest observations, their distance, and what simple methods predict.
 
-    With position axes besides time and channel, all guesses are the value of the nearest token on all axes together.
+    With position axes besides time and channel, all methods predict the value of the nearest token on all axes.
 
     Args:
-        visible: the visible tokens [B, N], as the model takes them.
-        positions: at which values are to be predicted.
-        preprocessor: made the tokens; says how many values a token has, and which axes.
+        visible: the visible tokens of B series, as the model takes them.
+        positions: of M queries for each series, on the A axes of the tokens.
+        preprocessor: the one that made the tokens; it says how many values a token has, and which axes.
         season: period after which series repeat, in units of position; 0 for none.
     """
     features = preprocessor.features
@@ -100,15 +100,15 @@ def a_season_away(
     mean: Float[Tensor, "B Q W"],
     slopes: Float[Tensor, "B Q W"],
 ) -> tuple[Float[Tensor, "B Q W"], Float[Tensor, "B Q W"]]:
-    """Predict Q queries from the observations whole seasons earlier and later: return two guesses ("season", "change").
+    """Predict Q queries in each of B rows from observations whole seasons earlier and later, by two methods.
 
-    The first guess is the value a season away. The second is `line` plus how far the value a season away lies from the
-    straight line that is drawn there between the same two times, `start` and `end`. Beyond the first or last
-    observation both are one time: then it is `line` plus the change since that time, as it was a season away, and plus
-    the channel's mean slope times the whole seasons that were skipped.
+    The first predicts the value a season away. The second predicts `line` plus a change: how far the value a season
+    away lies from the straight line that is drawn there between the same two times, `start` and `end`. Beyond the first
+    or last observation, both times are that observation's. The change is then the one since that time, a season away,
+    plus the channel's mean slope times the whole seasons that were skipped.
 
-    Both guesses are averages over the two nearest seasons on either side. A season weighs more, the nearer observations
-    are to the times that are looked up in it; in a hole, or beyond the series, it weighs next to nothing.
+    Both predictions are averages over the two nearest seasons on either side. A season weighs more, the nearer
+    observations are to the times that are looked up in it; in a hole, or beyond the series, it weighs next to nothing.
 
     Args:
         observed: the visible observations, in B rows of W numbers.
@@ -116,9 +116,13 @@ def a_season_away(
         features: number of consecutive rows that belong to one series, which begins and ends with any of them.
         season: the period, in units of position.
         start, end: times of the observations before and after each query; equal beyond the last or first one.
-        line: value at the query on the straight line between these two; the second guess where no season was observed.
-        mean: of the channel; the first guess where no season was observed.
-        slopes: mean slope of each query's channel.
+        line: value at the query on the straight line between these two; the second prediction where no season was
+            observed.
+        mean: of the query's channel; the first prediction where no season was observed.
+        slopes: mean slope of the query's channel.
+
+    Returns:
+        The first and the second predictions.
     """
     real = observed.channel.isfinite()
     early, late = observed.times.masked_fill(~real, torch.inf), observed.times.masked_fill(~real, -torch.inf)
@@ -141,7 +145,7 @@ def a_season_away(
     offset = there - before - (after - before) * share + further[..., None] * slopes[:, None]
 
     def average(part: Tensor, weight: Tensor, otherwise: Tensor) -> Tensor:
-        """Return the weighted mean over axis 1 of `part`, and of `otherwise` with the small weight `UNSEEN` (1e-4)."""
+        """Return the mean over axis 1 of `part`, with these weights, and of `otherwise` with the small weight 1e-4."""
         return ((weight * part).sum(1) + UNSEEN * otherwise) / (weight.sum(1) + UNSEEN)
 
     seasonal = average(there, seen[:, 0], mean)
@@ -149,9 +153,10 @@ def a_season_away(
 
 
 def slope(observed: Observed) -> Float[Tensor, "B E W"]:
-    """Return, for each observation, the mean slope of its channel: last minus first value, over the time between them.
+    """Return the mean slope of each observation's channel: last minus first value, over the time between them.
 
-    It is 0 for a channel that was observed at one time only, and for missing observations.
+    It is 0 for a channel that was observed at one time only, and for missing observations. There are B rows of E
+    observations with W numbers each.
     """
     values, times, channel = observed.values, observed.times[..., None], observed.channel
     real = channel.isfinite()
@@ -170,7 +175,9 @@ def traits(observed: Observed) -> tuple[Float[Tensor, "B E W"], ...]:
     Variation is the standard deviation of the channel within its series. Roughness is the root mean square deviation of
     observations from the straight line between their two neighbours, over the variation; it is drawn towards 1, as if
     one more deviation were equal to the variation. Size is the root mean square of the values, which are standardised.
-    Each logarithm is limited to ±`MAX_TRAIT`, and 0 for missing observations.
+    Each logarithm is limited to ±`MAX_TRAIT` (6), and 0 for missing observations.
+
+    `observed` has B rows of E observations with W numbers each; the result is three tensors.
     """
     values, times, channel = observed.values, observed.times, observed.channel
     real = channel.isfinite()
@@ -190,10 +197,16 @@ def traits(observed: Observed) -> tuple[Float[Tensor, "B E W"], ...]:
 
 
 def _surroundings_in_space(visible: Tokens, positions: Float[Tensor, "B M A"], features: int) -> Surroundings:
-    """Describe what lies around queries by distance on all position axes together; every guess is the nearest value.
+    """Describe what lies around queries by distance on all position axes together.
 
-    Where a value was never observed, as where there are limits only, guesses and distance are 0 and the side `NOWHERE`;
-    elsewhere the side is `BETWEEN`. Traits are 1, 0, 0, 0. The first `features` numbers of a token are values.
+    Every simple method predicts the value of the nearest token. Where a value was never observed, as in a series of
+    limits only (values known to lie above or below a number), predictions and distance are 0 and the side is `NOWHERE`;
+    elsewhere the side is `BETWEEN`. The traits are 1, 0, 0, 0.
+
+    Args:
+        visible: the visible tokens of B series.
+        positions: of M queries for each series, on the A axes of the tokens.
+        features: number V of values at the start of a token.
     """
     away = torch.cdist(positions.float(), visible.positions.float())
     seen = visible.observed_values[..., :features].unbind(-1)
@@ -207,10 +220,11 @@ def _surroundings_in_space(visible: Tokens, positions: Float[Tensor, "B M A"], f
 
 
 def outputs(positions: Float[Tensor, "B M A"], preprocessor: ObservationPreprocessor) -> Int[Tensor, "B M V"]:
-    """Return which of a calibration's outputs, pairs of channel and value column, each of the V values at M queries is.
+    """Number each of the V values at M queries in B rows by its channel and value column, as `Calibration` does.
 
-    They are numbered from 0, channel after channel. The channel is read off the last axis of `positions`; without
-    channels, or if all channels of a time are predicted together, the number is that of the value.
+    Numbers count from 0: all value columns of the first channel, then those of the second, and so on. The channel is
+    read off the last of the A axes of `positions`. Without channels, or if the preprocessor joins all channels of a
+    time into one token, a value has its number in the token.
     """
     value = torch.arange(preprocessor.features, device=positions.device)
     if preprocessor.channel_names is None or preprocessor.join_times:
@@ -220,5 +234,5 @@ def outputs(positions: Float[Tensor, "B M A"], preprocessor: ObservationPreproce
 
 
 def log_distance(around: Surroundings) -> Float[Tensor, "*shape"]:
-    """Return log2(1 + `around.distance`), the log distance of each query to the nearest observations, as float64."""
+    """Return log2(1 + `around.distance`) as float64, for each query and value: how far the nearest observations are."""
     return (1 + around.distance.double()).log2()

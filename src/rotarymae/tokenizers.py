@@ -27,8 +27,9 @@ def patchify(array: Float[Tensor, "B *axes C"], patch_size: Sequence[int]) -> To
         patch_size: (p_1, .., p_D), numbers of cells, which must divide d_1 .. d_D.
 
     Returns:
-        Tokens, all of them real: values [B, N, p_1 · .. · p_D · C] are the flattened patches, channels fastest;
-        positions [B, N, D] are the numbers of each patch along the axes, from 1, float32 (float64 for a float64 array).
+        Tokens, N real ones for each array: values [B, N, p_1 · .. · p_D · C] are the flattened patches, channels
+            fastest; positions [B, N, D] are the numbers of each patch along the axes, from 1, float32 (float64 for a
+            float64 array).
 
     Raises:
         InputError: patch sizes that do not divide the axes, or are not as many; NaN or infinity.
@@ -52,9 +53,10 @@ def unpatchify(
     """Put patches together again: return the arrays [B, d_1, .., d_D, C] of which `patchify` makes these values.
 
     Args:
-        values: flattened patches in the order of `patchify`; V = p_1 · .. · p_D · C.
-        sizes: (d_1, .., d_D) of the arrays.
-        patch_size: (p_1, .., p_D).
+        values: N flattened patches of each of B arrays, in the order of `patchify`; V = p_1 · .. · p_D · C numbers
+            each.
+        sizes: (d_1, .., d_D), numbers of cells of an array along its D axes.
+        patch_size: (p_1, .., p_D), numbers of cells of a patch; they are not checked.
     """
     counts = [d // p for d, p in zip(sizes, patch_size, strict=True)]
     batch, channels = len(values), values.shape[2] // math.prod(patch_size)
@@ -65,10 +67,13 @@ def unpatchify(
 
 
 def _sizes(array: Tensor, patch_size: Sequence[int]) -> tuple[int, ...]:
-    """Return the sizes (d_1, .., d_D) of an array [B, d_1, .., d_D, C], checked against the patch sizes.
+    """Return the sizes (d_1, .., d_D) of arrays [B, d_1, .., d_D, C], checked against the patch sizes.
 
-    Raises InputError, which says what would fit, for an array with fewer than 3 axes, and for patch sizes that are not
-    one for each of the D axes, are below 1, or do not divide the sizes.
+    B is the number of arrays, C that of their channels.
+
+    Raises:
+        InputError: an array with fewer than 3 axes; patch sizes that are not one for each of the D axes, are below 1,
+            or do not divide the sizes. The message says what would fit.
     """
     if array.ndim < 3:
         raise InputError(

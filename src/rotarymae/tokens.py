@@ -56,8 +56,8 @@ class Tokens:
     def __post_init__(self, check_values: bool) -> None:
         """Check shapes and types of the fields; raise InputError for those that do not fit.
 
-        With `check_values` also raise it for NaN or infinity outside padding, and for rows that are padding throughout;
-        set values and positions of padding to 0, and a padding that marks nothing to None.
+        With `check_values` also raise it for NaN or infinity outside padding, and for rows that are padding throughout.
+        Values and positions of padding are then set to 0, and a padding that marks nothing to None.
         """
         _check_shapes(self.values, self.positions, self.padding, self.observed)
         if check_values:
@@ -89,7 +89,7 @@ class Tokens:
 
     @property
     def real(self) -> Bool[Tensor, "B N"]:
-        """Mask [B, N], True where there is a token and no padding."""
+        """Mask [B, N], True where there is a token and no padding, for N tokens in each of B rows."""
         if self.padding is None:
             return torch.ones(self.values.shape[:2], dtype=torch.bool, device=self.values.device)
         return ~self.padding
@@ -98,7 +98,8 @@ class Tokens:
     def observed_values(self) -> Bool[Tensor, "B N V"]:
         """Mask, True where a value was observed; False on padding.
 
-        It has the shape of `observed`, or that of `values` [B, N, V] if `observed` is None.
+        It has the shape of `observed`, which may be for the first values of a token only. If `observed` is None, it has
+        that of `values`, [B, N, V]: V values of N tokens in B rows.
         """
         real = self.real[..., None]
         return real.expand_as(self.values) if self.observed is None else self.observed & real
@@ -109,9 +110,9 @@ class Tokens:
         Parameters
         ----------
         index : int Tensor of shape [B, M]
-            Numbers of the tokens to take from each row, from 0; repeats are allowed.
+            Numbers, from 0, of the M tokens to take from each of the B rows; repeats are allowed.
         padding : bool Tensor of shape [B, M] or None
-            Padding of the result; None keeps that of the selected tokens.
+            Padding of the result, True where there is no token; None keeps that of the selected tokens.
 
         Returns
         -------
@@ -140,7 +141,7 @@ class Tokens:
         Returns
         -------
         Tokens
-            The selected rows [K, N], in the order of `index`.
+            The K selected rows of N tokens, [K, N], in the order of `index`.
         """
         return self._each(lambda part: part[index])
 
@@ -175,12 +176,13 @@ def pad_rows(
     """Lay out concatenated rows of different lengths as an array [B, N, ...], padded at the end with zeros.
 
     Args:
-        flat: all elements of the first row, then those of the second, and so on; an element is a number or an array.
+        flat: all elements of the first row, then those of the second, and so on; n in all. An element is a number or an
+            array of any shape (`rest`).
         lengths: number of elements of each of the B rows; the largest is N.
 
     Returns:
-        The array, with the type and device of `flat`; and its padding, True beyond a row's end, or None when all rows
-        are equally long.
+        The array as a tensor, with the type and device of `flat`; and its padding, True beyond a row's end, or None
+        when all rows are equally long.
     """
     flat, lengths = torch.as_tensor(flat), torch.as_tensor(lengths).cpu()
     longest = int(lengths.max())
@@ -193,10 +195,10 @@ def pad_rows(
 
 
 def rounding_step(length: int) -> int:
-    """Return the number to whose next multiple rows of `length` tokens are to be padded, the `step` of `round_up`.
+    """Return the `step` of `round_up` for rows of `length` tokens: a power of two that is at most 64 and length / 16.
 
-    It is the largest power of two that is at most 64 and at most length / 16; 1 for fewer than 32 tokens. With few
-    different lengths memory stays low: freed blocks of every size of tensor stay on the process's heap.
+    It is the largest such power; 1 for fewer than 32 tokens. With few different lengths memory stays low: freed blocks
+    of every size of tensor stay on the process's heap.
     """
     return min(64, 1 << max(0, (length // 16).bit_length() - 1))
 
@@ -204,7 +206,8 @@ def rounding_step(length: int) -> int:
 def round_up(tokens: Tokens, step: int) -> Tokens:
     """Append padding to all rows until their length is a multiple of `step`; return the tokens.
 
-    Tokens whose padding is None are returned as they are: with any padding, attention would take a slower kernel.
+    Tokens without padding (None) are returned as they are, whatever their length: with any padding, attention would
+    take a slower kernel.
     """
     more = -tokens.length % step
     if tokens.padding is None or more == 0:
@@ -220,6 +223,10 @@ def round_up(tokens: Tokens, step: int) -> Tokens:
 
 def compact(tokens: Tokens, keep: Bool[Tensor, "B N"]) -> Tokens:
     """Keep only the real tokens where `keep` is True, moved to the front of their row, in their order.
+
+    Args:
+        tokens: B rows of N tokens.
+        keep: True for tokens to keep; what it says of padding is not read.
 
     Returns:
         Tokens [B, M], where M is the largest number that a row keeps. Rows that keep fewer are padded at the end; a row
@@ -237,9 +244,10 @@ def compact(tokens: Tokens, keep: Bool[Tensor, "B N"]) -> Tokens:
 
 
 def lexsort(*keys: Shaped[Tensor, "B N"]) -> Int[Tensor, "B N"]:
-    """Return the indices that sort each row by the first of the `keys`, among equal ones by the second, and so on.
+    """Return the indices that sort each of B rows by the first of the `keys`, equal elements by the second, and so on.
 
-    Elements that are equal in all keys stay in order. Unlike in `numpy.lexsort`, the first key is the most important.
+    Each key has N numbers for each row. Elements that are equal in all keys stay in order. Unlike in `numpy.lexsort`,
+    the first key is the most important.
     """
     *firsts, last = keys
     order = last.sort(dim=1, stable=True).indices
@@ -249,7 +257,14 @@ def lexsort(*keys: Shaped[Tensor, "B N"]) -> Int[Tensor, "B N"]:
 
 
 def _check_shapes(values: Tensor, positions: Tensor, padding: Tensor | None, observed: Tensor | None) -> None:
-    """Raise InputError unless values, positions, padding and observed have the shapes and types that `Tokens` says."""
+    """Raise InputError unless the fields of `Tokens` have the right shapes and types, and no size is 0.
+
+    Args:
+        values: floats [B, N, V], V values of N tokens in B rows.
+        positions: floats [B, N, A], on A axes.
+        padding: bool [B, N], or None.
+        observed: bool [B, N, W] with W from 1 to V, or None.
+    """
     if values.ndim != 3 or positions.ndim != 3:
         raise InputError(
             f"values have shape {tuple(values.shape)} and positions {tuple(positions.shape)}; "
@@ -291,7 +306,13 @@ def _check_numbers(
 ) -> Bool[Tensor, "B N"] | None:
     """Raise InputError for NaN or infinity in values or positions outside padding, and for rows of padding alone.
 
-    Return the padding, which is True where there is no token; None if it marks nothing.
+    Args:
+        values: V values of N tokens in each of B rows.
+        positions: on A axes.
+        padding: True where there is no token; None for no padding.
+
+    Returns:
+        The padding as it is, or None if it marks nothing.
     """
     if padding is not None:
         empty = padding.all(dim=1)

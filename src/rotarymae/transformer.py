@@ -17,7 +17,7 @@ ALL = slice(None)
 
 
 class Dropout(nn.Module):
-    """A layer that sets random elements of its input to zero in training, and scales up the rest.
+    """A layer that sets random elements of its input to zero in training, and divides the others by 1 - rate.
 
     Attributes:
         rate: share of the elements that is dropped.
@@ -37,11 +37,18 @@ class Dropout(nn.Module):
         return self.training and self.rate > 0
 
     def mask_shape(self, x: Float[Tensor, "*shape"]) -> tuple[int, ...]:
-        """Return the shape of the random mask, which is broadcast to x; here that of x, for elements one by one."""
+        """Return the shape of the random mask for x; here that of x itself.
+
+        Each element is then dropped or kept by itself. `DropPath` overrides it with a smaller shape that is broadcast
+        to x.
+        """
         return tuple(x.shape)
 
     def forward(self, x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-        """Return x with random parts set to 0 and the rest divided by 1 - rate; x itself where nothing is dropped."""
+        """Return x with random elements (in `DropPath`, whole rows) set to 0, and the others divided by 1 - rate.
+
+        In evaluation mode, or with a rate of 0, x itself is returned.
+        """
         if not self.drops:
             return x
         dropped = torch.empty(self.mask_shape(x), dtype=torch.bool, device=x.device)
@@ -52,13 +59,16 @@ class DropPath(Dropout):
     """Stochastic depth (arXiv:1603.09382): dropout of whole rows of its input, a residual branch."""
 
     def mask_shape(self, x: Float[Tensor, "*shape"]) -> tuple[int, ...]:
-        """Return the shape of the random mask: [B, 1, ..., 1], one decision for each of the B rows of x."""
+        """Return the shape of the random mask, [B, 1, ..., 1] with as many axes as x: one number for each row of x."""
         return (len(x), *(1 for _ in x.shape[1:]))
 
 
 @contextmanager
 def drawing_from(generator: torch.Generator, module: nn.Module) -> Iterator[None]:
-    """Let all dropout layers of `module` draw from `generator` in a `with` block, and from torch's state after it."""
+    """Let all dropout layers of `module` draw from `generator` in a `with` block, and from torch's state after it.
+
+    Yields None.
+    """
     layers = [layer for layer in module.modules() if isinstance(layer, Dropout)]
     for layer in layers:
         layer.generator = generator
@@ -76,7 +86,11 @@ class Attention(nn.Module):
     """
 
     def __init__(self, sizes: BlockSizes) -> None:
-        """Build the projections of queries, keys, values and outputs, all embed_dim to embed_dim, without biases."""
+        """Build the projections of queries, keys, values and outputs, and the dropout of attention weights.
+
+        All projections are from embed_dim to embed_dim of `sizes`, without biases; `sizes` also gives the number of
+        heads and the rate of the dropout.
+        """
         super().__init__()
         self.head_dim = sizes.head_dim
         self.dropout = Dropout(sizes.dropout)
@@ -98,10 +112,10 @@ class Attention(nn.Module):
         The results have no residual: they are what attention adds to the Q tokens.
 
         Args:
-            x: N tokens.
+            x: N tokens of width D in each of B rows.
             rotation: by which queries and keys of all N tokens are rotated; None for positions that are not rotary.
             key_mask: True for keys that may be attended to; None means all, which permits the fastest kernel.
-            queries, keys: slices of the N tokens.
+            queries, keys: slices of the N tokens; by default all of them.
         """
         query, key, value = (
             layer(x[:, at]).unflatten(-1, (-1, self.head_dim))
@@ -120,14 +134,18 @@ def _attend(
     key_mask: Bool[Tensor, "B 1 1 L"] | None,
     dropout: Dropout,
 ) -> Float[Tensor, "B H Q K"]:
-    """Return the attention of Q queries to L keys with H heads, in the dtype of `query`.
+    """Return the attention of Q queries to L keys in each of B rows and H heads, in the dtype of `query`.
 
-    Where gradients are recorded in bf16 on a processor, it is computed in float32: torch's backward pass takes three
-    times as long in bf16 there.
+    On a CPU, where gradients are recorded and queries are bfloat16, it is computed in float32: torch's backward pass
+    takes three times as long in bfloat16 there.
 
     Args:
+        query, key, value: K numbers for each token and head.
         key_mask: True for keys that may be attended to; None means all.
-        dropout: is applied to the weights.
+        dropout: the layer that drops attention weights in training.
+
+    Returns:
+        Weighted means of the values, with the heads before the queries.
     """
     query, key, value = query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2)
     if query.dtype is not torch.bfloat16 or query.device.type != "cpu" or not torch.is_grad_enabled():
@@ -144,9 +162,12 @@ def _weighted(
     key_mask: Bool[Tensor, "B 1 1 L"] | None,
     dropout: Dropout,
 ) -> Float[Tensor, "B H Q K"]:
-    """Return the attention of Q queries to L keys with H heads, with dropout of its weights in training.
+    """Return the weighted means of L values for Q queries, by scaled dot-product attention.
 
-    `key_mask` is True for keys that may be attended to; None means all.
+    Args:
+        query, key, value: K numbers for each token, in each of B rows and H heads.
+        key_mask: True for keys that may be attended to; None means all.
+        dropout: the layer that drops attention weights in training.
     """
     if not dropout.drops:
         return F.scaled_dot_product_attention(query, key, value, key_mask)
@@ -162,14 +183,14 @@ class MLP(nn.Module):
     """Linear, SiLU, dropout, linear; no biases."""
 
     def __init__(self, sizes: BlockSizes) -> None:
-        """Build the linear layers, from embed_dim to hidden_dim and back, and the dropout between them."""
+        """Build the linear layers, from embed_dim to hidden_dim of `sizes` and back, and the dropout between them."""
         super().__init__()
         self.up = nn.Linear(sizes.embed_dim, sizes.hidden_dim, bias=False)
         self.down = nn.Linear(sizes.hidden_dim, sizes.embed_dim, bias=False)
         self.dropout = Dropout(sizes.dropout)
 
     def forward(self, x: Float[Tensor, "B N D"]) -> Float[Tensor, "B N D"]:
-        """Return the output of the layers for every token, without a residual."""
+        """Return the output of the layers for each of N tokens of width D in B rows, without a residual."""
         return self.down(self.dropout(F.silu(self.up(x))))
 
 
@@ -177,7 +198,10 @@ class Block(nn.Module):
     """Pre-norm residual block: attention, then MLP."""
 
     def __init__(self, sizes: BlockSizes, drop_path: float = 0.0) -> None:
-        """Build norms, attention and MLP; `drop_path` is the rate at which training skips each of the two branches."""
+        """Build norms, attention and MLP of the given sizes.
+
+        `drop_path` is the rate at which training skips each of the two branches (attention, MLP) for a row.
+        """
         super().__init__()
         self.attention_norm = nn.RMSNorm(sizes.embed_dim, eps=sizes.norm_eps)
         self.attention = Attention(sizes)
@@ -193,11 +217,13 @@ class Block(nn.Module):
         queries: slice = ALL,
         keys: slice = ALL,
     ) -> Float[Tensor, "B Q D"]:
-        """Return the Q of the N tokens x that `queries` selects, as they are after this block.
+        """Run the block; return those tokens that `queries` selects.
 
         Args:
+            x: N tokens of width D in each of B rows.
             rotation: by which queries and keys of all N tokens are rotated; None for positions that are not rotary.
-            key_mask: True for keys that may be attended to; None means all.
+            key_mask: True for those of the L keys that may be attended to; None means all.
+            queries: slice of the Q tokens to return; the others are not computed.
             keys: slice of the L tokens that are attended to.
         """
         attended = self.attention(self.attention_norm(x), rotation, key_mask, queries, keys)
@@ -212,7 +238,7 @@ class Transformer(nn.Module):
     """
 
     def __init__(self, sizes: BlockSizes) -> None:
-        """Build the blocks, each with its rate of stochastic depth."""
+        """Build `sizes.depth` blocks; the rate of stochastic depth rises linearly to `sizes.drop_path` in the last."""
         super().__init__()
         self.blocks = nn.ModuleList(Block(sizes, sizes.drop_path * (m + 1) / sizes.depth) for m in range(sizes.depth))
 
@@ -224,15 +250,17 @@ class Transformer(nn.Module):
         queries: slice = ALL,
         context: int | None = None,
     ) -> Float[Tensor, "B Q D"]:
-        """Run all blocks on the N tokens x; return the Q tokens selected by `queries`.
+        """Run all blocks on N tokens in each of B rows; return the Q tokens that `queries` selects.
 
-        The last block computes these alone. Results at padded positions have no meaning.
+        The last block computes only these. Results at padded positions have no meaning.
 
         Args:
+            x: the tokens, of width D.
             rotation: by which queries and keys of all N tokens are rotated; None for positions that are not rotary.
-            padding: True where there is no token, which none attends to; None for no padding.
-            context: number of tokens, from the first, that all tokens attend to; the others influence no other token,
-                nor do they attend to themselves. None lets all attend to all.
+            padding: True where there is no token; no token attends to it. None for no padding.
+            queries: slice of the tokens to return; by default all.
+            context: number of tokens at the front of each row to which all tokens attend. The tokens behind them are
+                attended to by none, not even by themselves. None lets all attend to all.
         """
         keys = slice(context)
         key_mask = None if padding is None else ~padding[:, None, None, keys]
