@@ -153,6 +153,11 @@ def test_a_classifier_with_a_decoder_in_its_file_is_refused(checkpoint):
         ("classifier_cls", lambda s: s.update(dim_output=1), ("model_config.json: dim_output is 1", "at least 2")),
         ("pretraining", lambda s: s["encoder_config"].update(nhead=5), ("embed_dim (72)", "num_heads (5)")),
         ("pretraining", lambda s: s["encoder_config"].update(depth=3), ("blocks.2", "is missing")),
+        (
+            "pretraining",
+            lambda s: s["encoder_config"].update(d_model=0, dim_feedforward=288),
+            ("model_config.json", "embed_dim is 0"),
+        ),
     ],
 )
 def test_unsupported_settings_are_named(checkpoint, name, change, parts):

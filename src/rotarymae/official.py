@@ -155,10 +155,13 @@ def _config(settings: dict[str, Any], folder: Path) -> RoMAEConfig:
 def _mlp_ratio(size: dict[str, Any]) -> float:
     """Return the ratio of the MLPs' width to the tokens' width, from a published encoder_config or decoder_config.
 
-    It is computed from "dim_feedforward", or where this is missing or None, read from "mlp_ratio".
+    It is "dim_feedforward" over "d_model", or, where the former is missing or None, "mlp_ratio". Raises KeyError for a
+    missing key, TypeError or ValueError for what is no number.
     """
     hidden = size.get("dim_feedforward")
-    return float(size["mlp_ratio"]) if hidden is None else hidden / size["d_model"]
+    if hidden is None:
+        return float(size["mlp_ratio"])
+    return hidden / (size["d_model"] or 1)  # a width of 0 is refused with the others, by name
 
 
 def to_our_channels(rows: Shaped[Tensor, "D *rest"], heads: int, axes: int) -> Shaped[Tensor, "D *rest"]:  # noqa: F821
