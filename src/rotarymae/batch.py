@@ -50,7 +50,7 @@ class Examples(Protocol):
 
     @property
     def lengths(self) -> np.ndarray:
-        """Number of tokens of each example, int [S], by which batches are put together."""
+        """Number of tokens of each of S examples, int [S], by which batches are put together."""
         ...
 
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:

@@ -278,7 +278,7 @@ class Calibration(nn.Module):
             return knots, offsets, PRIOR_FREEDOM + FREEDOM_SPREAD * free[2]
 
         def closure() -> Tensor:
-            """Return the loss plus penalties, and compute its gradient, for L-BFGS."""
+            """Return the loss plus penalties at this step, and store its gradient in the free coefficients."""
             optimizer.zero_grad()
             rough = free[0].diff(dim=1).square().sum() + (free[0] - center).square().sum() / 50
             rough = rough + GAP_PENALTY * free[0][:, :, TRAITS:].square().sum()
@@ -337,9 +337,12 @@ def blend(
 def student_t(
     mean: Float[Tensor, "*shape"], log_scale: Float[Tensor, "*shape"], freedom: Float[Tensor, "*#shape"]
 ) -> Float[Tensor, "*shape 3"]:
-    """Return the clamped parameters of `likelihoods.StudentT` with this mean and logarithm of the squared scale.
+    """Return the parameters of `likelihoods.StudentT`, clamped to their ranges, for any number of values.
 
-    The softplus of `freedom`, plus 2, is the number of degrees of freedom.
+    Args:
+        mean: one for each value.
+        log_scale: logarithm of the squared scale, one for each value.
+        freedom: a number whose softplus is added to 2 to give the degrees of freedom; one for each value, or for all.
     """
     return LIKELIHOODS["student_t"].clamp(torch.stack([mean, log_scale, freedom.expand_as(mean)], -1))
 

@@ -328,7 +328,19 @@ class Classifier(_PooledHead):
         static_features: int = 0,
         members: int = 1,
     ) -> None:
-        """Put a head with `classes` outputs on an encoder; parameters and InputError are described in the class."""
+        """Put a head with `classes` outputs, the logits, on an encoder; further members are copies of both.
+
+        Args:
+            encoder: to fine-tune; the same object, not a copy.
+            classes: number of classes, at least 2.
+            pool: what the head reads: "cls", "mean", "max" or "attention".
+            dropout: share of the pooled vector's elements that training drops.
+            static_features: number of features of each series that the head reads next to the vector.
+            members: number of networks, each an encoder and a head, whose probabilities are averaged.
+
+        Raises:
+            InputError: an argument out of its range, or "cls" with an encoder without [CLS].
+        """
         if classes < 2:
             raise InputError(f"classes is {classes}; a classifier needs at least 2.")
         super().__init__(encoder, classes, pool, dropout, static_features, members)

@@ -271,7 +271,7 @@ def interpolated(
             different times, or the steps 0, 1, ... if `X` is an array.
         return_std: whether to return standard deviations as well.
         positions: positions on the P axes besides time, an array [q, P] for all series, or a list of arrays [q_i, P];
-            None for series without such axes, or that stay at one position, or for no `at`.
+            None if the series have no such axes or stay at one position, or if `at` is None.
 
     Returns:
         Values in the table's units: [cases, channels, q] or [cases, q] if `X` is such an array. Else an array [S, q, V]

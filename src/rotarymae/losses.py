@@ -27,7 +27,7 @@ class Loss(NamedTuple):
 
     @property
     def mean(self) -> Float[Tensor, ""]:
-        """The sum over the number of terms; NaN where there are none."""
+        """The sum over the number of terms (with class weights, over the sum of these); NaN where there are none."""
         return self.sum / self.count
 
 

@@ -114,12 +114,15 @@ def neighbours_at(
             one before it.
 
     Returns:
-        For each value: 0, the value on the straight line between the two observations (that of the only one beyond the
-            first or last); 1 and 2, the values before and after; 3 and 4, the nearness of both, 1 / (1 + distance /
-            PACE), where PACE is 4 units of position; 5, the value of the observation before the one before, less the
-            latter's; 6, that of the observation after the one after, less the latter's; 7, the channel's mean; 8,
-            log1p(number of its observations) / 3. All are 0 where there is no such observation: 0 is the mean of the
-            training values.
+        Nine numbers for each value. Each is 0 where there is no such observation: 0 is the mean of the training values.
+        - 0: the value on the straight line between the two observations; beyond the first or last, the value of the
+          only one.
+        - 1 and 2: the values before and after.
+        - 3 and 4: the nearness of both, 1 / (1 + distance / `PACE`), where `PACE` is 4 units of position.
+        - 5: the value of the second observation before the query, less that of the first before it.
+        - 6: the value of the second observation after the query, less that of the first after it.
+        - 7: the mean of the channel's values.
+        - 8: log1p(number of the channel's observations) / 3.
     """
     entries = observed.times.shape[1]
     # Sorted together, observations first at equal times: the last observation before a query is its neighbour.
@@ -131,8 +134,8 @@ def neighbours_at(
 
         Returns:
             Five tensors: the W values of the observation and the means of its channel, both [B, Q, W]; and, [B, Q, 1]
-                each, the number of observations in its channel, its distance in time from the query, and whether it
-                exists and is of the query's channel. The others are 0 where it does not.
+            each, the number of observations in its channel, its distance in time from the query, and whether it exists
+            and is of the query's channel. The others are 0 where it does not.
         """
         inside = place.clamp(0, entries - 1)
         there = (place == inside) & (observed.channel.gather(1, inside) == channel)

@@ -111,8 +111,8 @@ def _config(settings: dict[str, Any], folder: Path) -> RoMAEConfig:
         folder: where the file is, for messages.
 
     Raises:
-        ModelDirectoryError: a missing key, a value of the wrong type, sizes that do not fit, or a pos_encoding other
-            than "ropend" and "absolute".
+        ModelDirectoryError: a missing key (without a decoder also "dim_output"); a value of the wrong type; sizes that
+            do not fit; or a pos_encoding other than "ropend" and "absolute".
     """
     encoder = settings.get("encoder_config", {})
     decoder = settings.get("decoder_config", encoder)

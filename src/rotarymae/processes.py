@@ -233,7 +233,7 @@ def _factorise(
 
     Returns:
         Four tensors: the lower Cholesky factors; half the log determinants; v' K^-1 v for each matrix K; and an integer
-            that is 0 where the factorisation succeeded.
+        that is 0 where the factorisation succeeded.
     """
     # A row of padding is one of the identity: it changes no determinant and no product.
     matrix.diagonal(dim1=2, dim2=3).add_(torch.where(real[:, None], noise + JITTER, 1.0))

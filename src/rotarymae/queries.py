@@ -64,7 +64,7 @@ class Queries:
 
     @property
     def lengths(self) -> np.ndarray:
-        """Number of queries of each series, int [S]."""
+        """Number of queries of each of S series, int [S]."""
         return np.diff(self.offsets)
 
     def distinct_times(self) -> tuple[Queries, np.ndarray]:
@@ -333,7 +333,7 @@ class QueryTable:
         """Read ids, times, channels and positions of queries from a table.
 
         Args:
-            table: one row per time. Columns that `layout` does not lead to are kept for `in_order`.
+            table: one row per time. Columns other than those named below are kept for `in_order`.
             layout: the schema of the observations: names of the columns, and how times and missing cells are written.
                 Its columns of ids, of positions besides time and of times of day are looked for. Times are in its time
                 column, or else in "time". Channels are in its channel column, or else in "channel"; without either,
@@ -463,15 +463,16 @@ def check_queries(queries: Queries, dataset: SeriesDataset) -> None:
 def check_axes(queries: Queries, preprocessor: ObservationPreprocessor) -> None:
     """Raise InputError for queries whose channels or positions do not fit the preprocessor of the model that answers.
 
-    Refused are positions or channels where the model was trained without, and none where it was trained with some;
-    another number of position columns (code "positions-needed"); channel numbers that do not exist; and positions that
-    are NaN or infinite.
+    Refused are positions or channels where the model was trained without them, and queries without them where it was
+    trained with them; another number of position axes; channel numbers that do not exist; and positions that are NaN or
+    infinite. If it is the number of position axes, the error has the code "positions-needed".
     """
     axes, names, channels = len(preprocessor.position_names), preprocessor.channel_names, queries.channels
-    if (0 if queries.positions is None else queries.positions.shape[1]) != axes:
+    given = 0 if queries.positions is None else queries.positions.shape[1]
+    if given != axes:
         raise InputError(
-            f"queries have no positions on the model's further axes ({listed(preprocessor.position_names)}); give one "
-            "for each query."
+            f"queries have positions on {given} axes besides time; the model was trained with {axes} "
+            f"({listed(preprocessor.position_names)}); give each query a position on all of these."
             if axes
             else "queries have further positions, and the model was trained without any; leave them out.",
             code="positions-needed",
@@ -480,10 +481,10 @@ def check_axes(queries: Queries, preprocessor: ObservationPreprocessor) -> None:
         first = int((~np.isfinite(queries.positions)).any(axis=1).argmax())
         raise InputError(f"query {first} (counted from 0) has a position that is NaN or infinite; give finite ones.")
     if (channels is None) != (names is None):
-        given, trained, advice = (
+        asked, trained, advice = (
             ("none", "some", "give one for each query") if names else ("some", "none", "leave them out")
         )
-        raise InputError(f"queries have channels: {given}; the model was trained with {trained}; {advice}.")
+        raise InputError(f"queries have channels: {asked}; the model was trained with {trained}; {advice}.")
     if channels is not None and names is not None and ((channels < 0) | (channels >= len(names))).any():
         strange = channels[(channels < 0) | (channels >= len(names))][0]
         raise InputError(f"queries ask for channel {int(strange)}; give numbers from 0 to {len(names) - 1}.")
@@ -515,8 +516,8 @@ def queries_from(dataset: SeriesDataset, X: Any, at: Any = None, positions: Any 
             means the steps 0, 1, ... if `X` is an array, or else each series' different times (and positions). For
             series with dates these may be dates, in the zone of the series unless they name one.
         positions: positions on the P axes besides time: an array [q, P] (or [q] if P is 1), the same for all series; or
-            a list with an array [q_i, P] for each. None is for series without such axes or that stay at one position,
-            or for no `at`.
+            a list with an array [q_i, P] for each. None if the series have no such axes or stay at one position, or if
+            `at` is None.
 
     Returns:
         The queries, channel after channel in each series; and how `shape_answers` is to lay out their answers.

@@ -62,7 +62,7 @@ def reconstruct(
     examples = DatasetExamples(dataset, preprocessor, masking=masking)
 
     def read(model: torch.nn.Module, batch: Batch) -> list[ReconstructedArray]:
-        """Predict a batch's hidden patches: return one ReconstructedArray for each of its arrays."""
+        """Predict the hidden patches of a batch; return a ReconstructedArray for each of its arrays, in order."""
         assert isinstance(model, MaskedAutoencoder) and batch.masked is not None
         predicted = model.predict(batch.inputs, batch.masked).predicted.float().cpu().numpy()
         seen, masked = batch.inputs.to("cpu"), batch.masked.to("cpu")

@@ -28,7 +28,7 @@ class Rotation(NamedTuple):
     sin: Float[Tensor, "B N 1 K/2"]
 
     def select(self, tokens: slice) -> Rotation:
-        """Return the rotation of those of the N tokens that the slice `tokens` selects."""
+        """Return the rotation of those of the N tokens of each row that the slice `tokens` selects."""
         return Rotation(self.cos[:, tokens], self.sin[:, tokens])
 
 

@@ -113,7 +113,8 @@ def a_season_away(
     Args:
         observed: the visible observations, in B rows of W numbers.
         times, channel: positions of the queries.
-        features: number of consecutive rows that belong to one series, which begins and ends with any of them.
+        features: number of consecutive rows that belong to one series; its first and last times are those of all these
+            rows.
         season: the period, in units of position.
         start, end: times of the observations before and after each query; equal beyond the last or first one.
         line: value at the query on the straight line between these two; the second prediction where no season was

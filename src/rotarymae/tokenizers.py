@@ -28,8 +28,8 @@ def patchify(array: Float[Tensor, "B *axes C"], patch_size: Sequence[int]) -> To
 
     Returns:
         Tokens, N real ones for each array: values [B, N, p_1 · .. · p_D · C] are the flattened patches, channels
-            fastest; positions [B, N, D] are the numbers of each patch along the axes, from 1, float32 (float64 for a
-            float64 array).
+        fastest; positions [B, N, D] are the numbers of each patch along the axes, from 1, float32 (float64 for a
+        float64 array).
 
     Raises:
         InputError: patch sizes that do not divide the axes, or are not as many; NaN or infinity.

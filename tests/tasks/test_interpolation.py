@@ -14,7 +14,8 @@ from rotarymae.calibration import calibrate
 from rotarymae.errors import InputWarning
 from rotarymae.interpolation import interpolate
 from rotarymae.model import MaskedAutoencoder
-from rotarymae.queries import Queries, as_queries, grid, queries_at
+from rotarymae.preprocess import ObservationPreprocessor
+from rotarymae.queries import Queries, as_queries, check_axes, grid, queries_at
 from rotarymae.series import SeriesDataset
 from rotarymae.train import pretrain
 
@@ -71,6 +72,19 @@ def test_bad_queries(pretrained, data):
     ):
         with refuses(*parts):
             interpolate(pretrained, data, wrong)
+
+
+@pytest.mark.parametrize("given", [0, 1, 3])
+def test_queries_on_another_number_of_axes_are_refused_by_number(given):
+    times = np.arange(30.0)
+    data = SeriesDataset.from_arrays(
+        [times], [np.sin(times)], positions=[np.zeros((30, 2))], position_names=("lat", "lon")
+    )
+    model = ObservationPreprocessor.fit(data)
+    asked = Queries(np.zeros(2), None, np.array([0, 2]), positions=np.zeros((2, given)) if given else None)
+    with refuses(f"on {given} axes", "with 2 ('lat', 'lon')", code="positions-needed"):
+        check_axes(asked, model)
+    check_axes(dataclasses.replace(asked, positions=np.zeros((2, 2))), model)
 
 
 def test_far_queries_are_warned_of(pretrained, data):
