@@ -128,9 +128,9 @@ class Calibration(nn.Module):
     ) -> Float[Tensor, "*shape Q"]:
         """Return the Q parameters of the calibrated distribution of each value, float64, for the likelihood `answers`.
 
-        The mean is a weighted mean of the model's mean and the predictions of simple methods. With a spread, the
-        distribution is a Student t (Q = 3), whose log squared scale is linear in the model's log variance. Without one,
-        Q is 1: the mean.
+        The mean is a weighted mean of the model's mean and the predictions of simple methods, such as the straight line
+        between neighbours. With a spread, the distribution is a Student t (Q = 3), whose log squared scale is linear in
+        the model's log variance. Without one, Q is 1: the mean.
 
         Args:
             parameters: P of the model's likelihood for each value, standardised.
@@ -167,10 +167,10 @@ class Calibration(nn.Module):
     ) -> None:
         """Fit the buffers other than `season`, in place, to n hidden values and the model's predictions of them.
 
-        The weights of the methods are fitted by squared errors, then the spread by likelihood. If some of the values
-        are limits, the second step also fits the weights: the mean of the values that were measured is not that of all.
-        Values on a side where all are limits count for nothing, as they are likely under any spread that is large
-        enough.
+        The weights of the model and of simple methods (such as the straight line between neighbours) are fitted by
+        squared errors, then the spread by likelihood. If some of the values are limits, the second step also fits the
+        weights: the mean of the values that were measured is not that of all. Values on a side where all are limits
+        count for nothing, as they are likely under any spread that is large enough.
 
         Args:
             parameters: P of the model's likelihood, its prediction of each hidden value.
@@ -233,13 +233,13 @@ class Calibration(nn.Module):
     ) -> Float[Tensor, " n"]:
         """Return, for each hidden value, the best method's mean squared error at values at about the same distance.
 
-        Values are alike if they are on the same side and their log distances round to the same integer. The loss of
-        each value is divided by this error, so that those far from any observation, with their large errors, do not
-        dominate.
+        Values are alike if they are on the same side and their log distances round to the same integer; the best method
+        of them is the one with the least error. The loss of each value is divided by this error, so that those far from
+        any observation, with their large errors, do not dominate. It is at least 1e-12.
 
         Args:
             predicted: by the model, for n hidden values.
-            guesses: predictions of the G simple methods.
+            guesses: predictions of the G simple methods, such as the straight line between neighbours.
             truth: the values.
             distance: log distance of each value to the nearest observations.
             side: 0 between two observations, 1 beyond the first or last, 2 without any.
@@ -295,10 +295,12 @@ class Calibration(nn.Module):
 
 
 def prior() -> Float[Tensor, "T P"]:
-    """Return the coefficients before any fit: mostly the model, with its spread, the same for every series.
+    """Return the coefficients before any fit: mostly the model, with its spread, for every series and distance.
 
-    They are those at every knot of distance and on every side: a row for each of the T numbers that describe a channel,
-    of which all but the first, for the constant, are 0; and a column for each of the P coefficients (`Calibration`).
+    Returns:
+        Float64, a column for each of the P coefficients: logits of the weights of the model and the simple methods,
+        then constant and slope of the log variance. There is a row for each of the T numbers that describe a channel;
+        only that of the first, the constant 1, differs from 0.
     """
     return torch.tensor([PRIOR, *((0.0,) * len(PRIOR),) * (TRAITS - 1)], dtype=torch.float64)
 
@@ -322,13 +324,13 @@ def at(knots: Float[Tensor, "3 K T P"], around: Surroundings, reach: Float[Tenso
 def blend(
     coefficients: Float[Tensor, "*shape P"], predicted: Float[Tensor, "*shape"], guesses: Float[Tensor, "*shape G"]
 ) -> Float[Tensor, "*shape"]:
-    """Return the weighted mean of the model's prediction and those of G simple methods, for each query.
+    """Return the weighted mean of the model's prediction and those of G simple methods, for each value.
 
     Args:
-        coefficients: P for each query. The weights are the softmax of the first 1 + G, the first of them that of the
+        coefficients: P for each value. The weights are the softmax of the first 1 + G, the first of them that of the
             model; the others are not read.
         predicted: by the model.
-        guesses: predictions of the simple methods.
+        guesses: predictions of the simple methods, such as the straight line between neighbours.
     """
     weights = coefficients[..., : len(BLENDED)].softmax(-1)
     return (weights * torch.cat([predicted[..., None], guesses], -1)).sum(-1)

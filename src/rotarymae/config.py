@@ -169,8 +169,8 @@ class RoMAEConfig:
             )
         if self.neighbours and self.axes > 2:
             raise InputError(
-                f"neighbours are looked up by time, or by time and channel, and tokens have {self.axes} position axes; "
-                "leave neighbours out."
+                f"neighbours are for at most 2 axes (time, or time and channel), and tokens have {self.axes} position "
+                "axes; leave neighbours out."
             )
         for prefix in ("", "decoder_"):
             self._check_sizes(prefix)
@@ -256,16 +256,19 @@ class RoMAEConfig:
 
     @property
     def encoder_sizes(self) -> BlockSizes:
-        """Sizes of the encoder's blocks."""
+        """Sizes of the encoder's blocks: width, heads, depth, hidden width, rates of dropout and skipping, norm."""
         return self._sizes("")
 
     @property
     def decoder_sizes(self) -> BlockSizes:
-        """Sizes of the decoder's blocks."""
+        """Sizes of the decoder's blocks: width, heads, depth, hidden width, rates of dropout and skipping, norm."""
         return self._sizes("decoder_")
 
     def _sizes(self, prefix: str) -> BlockSizes:
-        """Return the sizes of the encoder (prefix "") or the decoder (prefix "decoder_")."""
+        """Return the sizes of the blocks of the encoder (prefix "") or the decoder (prefix "decoder_").
+
+        The hidden width is the width times the MLP ratio, rounded.
+        """
         embed_dim, num_heads, depth, mlp_ratio = (
             getattr(self, prefix + name) for name in ("embed_dim", "num_heads", "depth", "mlp_ratio")
         )

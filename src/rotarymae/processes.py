@@ -506,10 +506,10 @@ def fit_joint(
         correlation: between channels, from `correlations`.
         tables: weight, mean squared amplitude and mean noise variance of each of S = 20 shapes in each channel
             (`Fitted.tables`).
-        present: which channels have observations.
-        periods: for the periodic shapes.
-        alone: log evidence of separate processes, added up over channels; the better the joint ones compare with it,
-            the larger their `share`.
+        present: True for channels that have observations. With one or none, the `share` of the result is 0.
+        periods: two of each series, for the periodic shapes.
+        alone: log evidence of separate processes, added up over channels. The better the joint ones compare with it,
+            the larger the `share` of the result.
     """
     score = (tables[..., 0].clamp(min=1e-4).log() * present[..., None]).sum(1)
     index = score.topk(JOINT_SHAPES, 1).indices

@@ -45,13 +45,19 @@ def surroundings(
 ) -> Surroundings:
     """Describe what lies around each query: the nearest observations, their distance, and what simple methods predict.
 
-    With position axes besides time and channel, all methods predict the value of the nearest token on all axes.
+    The simple methods are the straight line between neighbours, the latest value, the mean of the channel, its drift,
+    the value a season away, and the line plus what a season away changed. With position axes besides time and channel,
+    all of them predict the value of the nearest token on all axes.
 
     Args:
         visible: the visible tokens of B series, as the model takes them.
         positions: of M queries for each series, on the A axes of the tokens.
         preprocessor: the one that made the tokens; it says how many values a token has, and which axes.
         season: period after which series repeat, in units of position; 0 for none.
+
+    Returns:
+        Predictions, distance, side (between observations or beyond) and a description of the channel, for each of the V
+        values at each query.
     """
     features = preprocessor.features
     if preprocessor.position_names:
@@ -104,8 +110,9 @@ def a_season_away(
 
     The first predicts the value a season away. The second predicts `line` plus a change: how far the value a season
     away lies from the straight line that is drawn there between the same two times, `start` and `end`. Beyond the first
-    or last observation, both times are that observation's. The change is then the one since that time, a season away,
-    plus the channel's mean slope times the whole seasons that were skipped.
+    or last observation, both are the time of that observation. The change is then the value a season away from the
+    query less that a season away from the observation, plus the channel's mean slope times the whole seasons that were
+    skipped.
 
     Both predictions are averages over the two nearest seasons on either side. A season weighs more, the nearer
     observations are to the times that are looked up in it; in a hole, or beyond the series, it weighs next to nothing.
@@ -115,7 +122,7 @@ def a_season_away(
         times, channel: positions of the queries.
         features: number of consecutive rows that belong to one series; its first and last times are those of all these
             rows.
-        season: the period, in units of position.
+        season: the period, in units of position, more than 0.
         start, end: times of the observations before and after each query; equal beyond the last or first one.
         line: value at the query on the straight line between these two; the second prediction where no season was
             observed.
