@@ -111,7 +111,7 @@ class Calibration(nn.Module):
         return cls(channels * preprocessor.features, likelihood)
 
     def check(self) -> None:
-        """Raise InputError if a loaded buffer holds NaN or infinity, or a reach or the season is negative."""
+        """Raise InputError if a loaded buffer holds NaN or infinity, or `reach` or `season` is negative."""
         if not all(part.isfinite().all() for part in self.buffers()) or self.season < 0 or (self.reach < 0).any():
             raise InputError(
                 "the calibration in it is damaged: it holds NaN, infinity, a negative reach or a negative season. "
@@ -442,13 +442,13 @@ def hidden_values(pipeline: Pipeline, dataset: SeriesDataset, season: float, see
 
 
 def representatives(group: Int[Tensor, " n"]) -> tuple[Int[Tensor, " m"], Float[Tensor, " m"]]:
-    """Choose at most 4 (`MOST_ALIKE`) of the n values in each group, evenly spread over it.
+    """Choose at most 4 (`MOST_ALIKE`) values of each group, evenly spread over it.
 
     The errors in a group are correlated (by 0.3, `ALIKE`), so that its k values count as k / (1 + (k - 1) · ALIKE)
     independent ones.
 
     Args:
-        group: number of each value's group, an integer.
+        group: number of the group of each of n values, an integer.
 
     Returns:
         The indices of the m chosen values, sorted by group, then index; and their weights. Weights in a group are

@@ -172,7 +172,10 @@ class Density(Likelihood):
     def log_prob(
         self, parameters: Float[Tensor, "*shape P"], target: Float[Tensor, "*shape"]
     ) -> Float[Tensor, "*shape"]:
-        """Return the natural logarithm of the density at each target, constants included, given its P parameters."""
+        """Return the natural logarithm of the density at each target, constants included.
+
+        `parameters` are P for each target, those of its distribution.
+        """
 
     @abstractmethod
     def log_tail(

@@ -44,7 +44,10 @@ class Masking:
     ratio: float | Sequence[float] = 0.75
 
     def __post_init__(self) -> None:
-        """Check kind and ratio; raise InputError for others. A ratio that is a list, as after JSON, becomes a tuple."""
+        """Raise InputError for an unknown kind, or a ratio that is no share or ascending pair of shares.
+
+        A share is more than 0 and less than 1. A ratio that is a list, as after JSON, becomes a tuple.
+        """
         choose("masking", self.kind, tuple(MASKINGS))
         if isinstance(self.ratio, Sequence):
             object.__setattr__(self, "ratio", tuple(self.ratio))

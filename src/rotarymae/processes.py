@@ -306,7 +306,7 @@ def share_of_span(
 ) -> Float[Tensor, "U m"]:
     """Return where times lie in the span of a channel's observations: -1 at the first, 1 at the last.
 
-    Beyond them the number goes on linearly, up to ±`FARTHEST` (1.5).
+    Beyond them the number goes on linearly, up to ±`FARTHEST` (1.5). At a single observation it is 0.
 
     Args:
         times: m times for each of U channels.

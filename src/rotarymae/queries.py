@@ -233,7 +233,7 @@ def queries_at(dataset: SeriesDataset, times: Sequence[float | str] | np.ndarray
 
 
 def _check_size(dataset: SeriesDataset, times: int) -> None:
-    """Raise InputError if `times` times, in each channel of each series, are more than `MAX_QUERIES` queries."""
+    """Raise InputError if `times` times in each channel of each series make more than `MAX_QUERIES` queries."""
     channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
     queries = times * len(dataset) * channels
     if queries > MAX_QUERIES:
@@ -463,9 +463,9 @@ def check_queries(queries: Queries, dataset: SeriesDataset) -> None:
 def check_axes(queries: Queries, preprocessor: ObservationPreprocessor) -> None:
     """Raise InputError for queries whose channels or positions do not fit the preprocessor of the model that answers.
 
-    Refused are positions or channels where the model was trained without them, and queries without them where it was
-    trained with them; another number of position axes; channel numbers that do not exist; and positions that are NaN or
-    infinite. If it is the number of position axes, the error has the code "positions-needed".
+    Refused are positions on another number of axes than the model was trained with, none included (code
+    "positions-needed"); positions that are NaN or infinite; channels where the model was trained without, and none
+    where it was trained with some; and channel numbers that do not exist.
     """
     axes, names, channels = len(preprocessor.position_names), preprocessor.channel_names, queries.channels
     given = 0 if queries.positions is None else queries.positions.shape[1]

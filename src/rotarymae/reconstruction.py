@@ -54,7 +54,8 @@ def reconstruct(
         on_step: called with (batches done, batches in all), for progress bars; None for none.
 
     Raises:
-        InputError: a model that is not a MaskedAutoencoder, or that was trained on another kind of data.
+        InputError: a model that is not a MaskedAutoencoder, or that was trained on another kind of data; arrays that do
+            not fit its preprocessor.
     """
     autoencoder = pipeline.require_autoencoder()
     preprocessor = pipeline.require_arrays()

@@ -113,7 +113,10 @@ def _autocovariance(slots: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, 
     most = int(size / LEAST_CYCLES) + 1
 
     def correlate(part: np.ndarray) -> np.ndarray:
-        """Return the sum of products of `part`, a number for each slot, with itself shifted by each lag from 0."""
+        """Return, for each lag from 0 to the largest, the sum of products of `part` with itself shifted by the lag.
+
+        `part` has a number for each slot of time.
+        """
         transformed = np.fft.rfft(part, 2 * size)
         return np.fft.irfft(np.abs(transformed) ** 2)[:most]
 
