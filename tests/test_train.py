@@ -59,6 +59,7 @@ def test_every_parameter_is_documented(kind):
         at = next(i for i, line in enumerate(lines) if line.startswith(f"{name} : "))
         assert lines[at].endswith(f"default={value!r}")
         assert lines[at + 1].startswith("    ") and len(lines[at + 1].split()) > 1
+    assert "cls_token=False" in kind.__doc__ and "no_" not in kind.__doc__  # the command's --no-cls-token
 
 
 def test_a_loaded_estimator_has_the_parameters_that_were_fitted(tmp_path):

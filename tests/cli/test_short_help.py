@@ -70,6 +70,17 @@ def test_no_option_has_a_default_without_words(name, capsys):
     assert re.search(r"\(default: off\b", shown)  # of a flag
 
 
+def test_the_help_of_an_option_with_a_negative_name_says_what_that_does(capsys):
+    assert command("fit", "--help-all") == 0
+    shown = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    negative = [field.name for field in fields(FitConfig) if field.default is True]
+    assert negative
+    for name in negative:
+        option, text = f"--no-{name.replace('_', '-')}", field_docs(FitConfig)[name]
+        assert re.match(rf"{STAGES}{option} .*\botherwise\b", text, re.IGNORECASE), name
+        assert f" {option} {text} (default: not given)" in shown
+
+
 @pytest.mark.parametrize("kind", [FolderOptions, FitConfig])
 def test_an_option_that_shows_no_default_says_what_happens_without_it(kind):
     docs = field_docs(kind)

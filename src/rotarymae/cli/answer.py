@@ -60,9 +60,10 @@ def predict_command(
     """Predict the label of every series of a table, and write one row per series to a file.
 
     For example: rotarymae predict run new.csv --out predictions.csv. Each row has the id of a series, in the order of
-    the table, and the predicted class with the probability of each class, or the predicted number with an interval that
-    holds 90 % of numbers, or the expected time to the event with the probability that it comes later than some times. A
-    model without labels can only give --anomaly-score. A series without observations has a row with its id alone.
+    the table, and the prediction: the class with the probability of each class; or the number, with an interval that
+    holds 90 % of numbers if the fit had at least nine validation series; or the expected time to the event, with the
+    probability that it comes later than some times. A model without labels can only give --anomaly-score. A series
+    without observations has a row with its id alone.
 
     Args:
         out: New .csv or .parquet file for the answers; - prints CSV. For a folder of tables, a folder, which gets a
@@ -133,7 +134,7 @@ def explain_command(
     from rotarymae.pipeline import Pipeline
 
     def question() -> scale.Question:
-        """Load the pipeline of `model`, and return the `scale.Question` how much observations matter to its answers."""
+        """Load the pipeline of `model`; return the `scale.Question` that computes the importance of observations."""
         return scale.importances(Pipeline.load(model))
 
     pipeline, reporter = _answer("explain", question, table, out, columns, quiet)
@@ -182,7 +183,10 @@ def interpolate_command(
     model, table = _model_and_table(model, table)
 
     def question() -> scale.Question:
-        """Load the pipeline, read the table of --at if there is one, and return the `scale.Question` for values."""
+        """Load the pipeline of `model`; return the `scale.Question` that predicts values.
+
+        It predicts them at the times of --at, which are read here, at those of --times, or on the grid of --grid.
+        """
         pipeline = Pipeline.load(model, precision).pretrained
         query_table = None if at is None else QueryTable.read(at, pipeline.layout(asdict(columns)), table)
         return scale.values(pipeline, 100 if grid is None else grid, times, query_table)
@@ -221,7 +225,7 @@ def anomalies_command(
         raise InputError(f"{picture} exists; remove it, or choose another name for {out}.")
 
     def question() -> scale.Question:
-        """Load the pre-trained part of the pipeline, and return the `scale.Question` how odd each observation is."""
+        """Load the pre-trained part of `model`; return the `scale.Question` that scores observations."""
         return scale.anomalies(Pipeline.load(model, precision).pretrained)
 
     pipeline, reporter = _answer("anomalies", question, table, out, columns, quiet)
@@ -234,11 +238,11 @@ def _model_and_table(model: Path, table: Path | None) -> tuple[Path, Path]:
     """Return (model, table) as typed or, if one path alone was typed, the model any-series and this path as the table.
 
     Args:
-        model: the first path.
-        table: the second path; None without one.
+        model: the first path, or the name of a shipped model.
+        table: the second path; None if one path alone was typed.
 
     Raises:
-        InputError: a single path, which is that of a model ("no-table").
+        InputError: one path alone, which is a model and no table (its `code` is "no-table").
     """
     from rotarymae.model_files import ANY_SERIES, CONFIG, MODEL, shipped_models
 
@@ -254,12 +258,12 @@ def _model_and_table(model: Path, table: Path | None) -> tuple[Path, Path]:
 def _say_if_untrained(pipeline: Any, reporter: system.Reporter, table: Path, columns: Columns) -> None:
     """Print, if the pipeline is any-series, that nothing was trained, and its error on hidden observations of a table.
 
-    The error is printed next to that of a straight line, if a series has enough observations. Only the first part of
-    the table is read, a second time. Does nothing for another pipeline, or for standard input, which cannot be read
-    twice.
+    The error is printed next to that of a straight line; it is left out if no series has enough observations. For it
+    the first part of the table is read a second time. Does nothing for another pipeline, nor for standard input, which
+    cannot be read twice.
 
     Args:
-        pipeline: the one that answered.
+        pipeline: the one that answered the command; the shipped model any-series was trained on drawn functions alone.
         reporter: prints, unless it is quiet.
         table: the table; "-" is standard input.
         columns: the command's options on its layout.
@@ -286,25 +290,25 @@ def _answer(
 ) -> tuple[Any, system.Reporter]:
     """Write the answers of a model for a table, or a folder of pictures or sounds, to a new file; print how many.
 
-    `predict` and `embed` also answer a folder of tables, whose files each get a file in the folder `out`.
+    `predict` and `embed` also answer a folder of tables: for each of its files they write a file into the folder `out`.
 
     Args:
-        command: the subcommand, for progress and for the record in a folder of outputs.
-        open_question: loads the pipeline and returns the question. With `workers` it is a partial, whose first argument
-            is the model's path, and whose keywords are the options to be recorded in a folder of outputs; it is called
-            in each worker process, too.
+        command: the subcommand. It names the progress bar, and is recorded in a folder of outputs.
+        open_question: loads the pipeline and returns the `scale.Question` to answer. If `workers` is given, this is a
+            `functools.partial`: its first argument is the model's path, its keywords are the options that are recorded
+            in a folder of outputs. Each worker process calls it, too.
         table: a file, a folder or a pattern; "-" is standard input.
-        out: a .csv or .parquet file, "-" for standard output, or a folder for a folder of tables (`are_shards`).
+        out: a .csv or .parquet file, or "-" for standard output; for a folder of tables, a folder (see `are_shards`).
         columns: the command's options on the table's layout; what is not given is as in the model's training table.
         quiet: print only warnings and errors.
-        workers: number of processes that share a folder of tables; None for commands that write one file alone, and
-            answer no pictures or sounds.
+        workers: number of processes that share a folder of tables. None for commands that always write one file, and
+            refuse a model of pictures or sounds.
 
     Returns:
-        The pipeline that answered, and the reporter.
+        The pipeline that answered, and the reporter that printed.
 
     Raises:
-        InputError: an output that exists; a table that cannot be read or answered; options of tables for a model of
+        InputError: a file `out` that exists; a table that cannot be read or answered; options of tables for a model of
             pictures or sounds; such a model where `workers` is None.
     """
     from rotarymae import scale

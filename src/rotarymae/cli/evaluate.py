@@ -146,11 +146,13 @@ def _read_series(
     """Read a table as a pipeline of series needs it; return the data set, and the layout by which it was read.
 
     Args:
-        pipeline: a trained pipeline, whose channels and columns of values are read. InputError without a preprocessor
-            of series.
+        pipeline: a trained pipeline; the channels and columns of values that it was trained on are read.
         table: the table.
         columns: the command's options on the layout; what is not given is as in the pipeline's training table.
         others: names of columns that are no values, such as that of labels.
+
+    Raises:
+        InputError: a pipeline that was not trained on a table of series; a table that cannot be read.
     """
     known, layout = pipeline.require_series(), pipeline.layout(asdict(columns))
     names = {"channel_names": known.channel_names, "value_names": known.value_columns}
@@ -161,8 +163,6 @@ def _forecast_metrics(
     model: Path, table: Path, columns: Columns, horizon: str, precision: ComputedIn, reporter: system.Reporter
 ) -> dict[str, Any]:
     """Score forecasts of a table's values up to `horizon` ahead, such as "30" or "6h"; return the metrics.
-
-    Warns, with an InputWarning, of series that the model was trained on.
 
     Args:
         model, table: paths, as the command takes them.
@@ -177,6 +177,9 @@ def _forecast_metrics(
 
     Raises:
         InputError: a model without an autoencoder of series; a table or a horizon that cannot be read.
+
+    Warns:
+        InputWarning: some of the series are those that the model was trained on.
     """
     from rotarymae.pipeline import Pipeline
     from rotarymae.scoring import evaluate_forecasts
@@ -192,15 +195,16 @@ def _forecast_metrics(
 
 
 def _span(option: str, text: str, unit: str | None) -> float:
-    """Return a time span, such as "30", "6h" or "+2d", as a number in the unit of the table's times.
+    """Return a time span as a number in the unit of the table's times.
 
     Args:
-        option: the option that gives it, such as "--at", for messages.
-        text: the span.
-        unit: of the times: "day" for dates; with another, or None, the span must be a number alone.
+        option: the option that gives the span, such as "--at", for messages.
+        text: a number, such as "30", which is in the unit of the times, or one with d, h, min or s, such as "6h" (0.25
+            days). A "+" before it is ignored.
+        unit: the unit of the times: "day" for dates. With any other, or None, `text` must be a number alone.
 
     Raises:
-        InputError: text that is no span; one with d, h, min or s where the times are no dates.
+        InputError: a text that is no span, or has d, h, min or s where the times are no dates.
     """
     from rotarymae.series.dates import parse_span
 
@@ -217,7 +221,8 @@ def _first_flagged(dataset: SeriesDataset, flags: SeriesDataset) -> np.ndarray:
 
     Args:
         dataset: the S series.
-        flags: the same table read with the flag as its first column of values; series are matched by id.
+        flags: the same table, read with the flag as its first column of values. Series are matched by id; one that it
+            lacks gets NaN.
     """
     when = np.where(flags.values[:, 0] != 0, flags.times, np.inf)
     earliest = dict(zip(flags.ids.tolist(), np.minimum.reduceat(when, flags.offsets[:-1]).tolist(), strict=True))
@@ -226,9 +231,12 @@ def _first_flagged(dataset: SeriesDataset, flags: SeriesDataset) -> np.ndarray:
 
 
 def _warn_of_training_series(run: Path, ids: np.ndarray) -> None:
-    """Warn, with an InputWarning, if some of the series `ids` [S] were in another part of a run than its "test".
+    """Warn, with an InputWarning, if a model was trained or chosen on some of the series to be scored.
 
-    The parts are those in predictions.parquet of the folder `run`; without that file this does nothing.
+    Args:
+        run: folder of the model. Its predictions.parquet says in which part of the run each series was; those of any
+            part but "test" count. Without this file nothing happens.
+        ids: [S] ids of the series to be scored.
     """
     import pyarrow.parquet as pq
 

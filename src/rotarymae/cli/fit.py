@@ -78,9 +78,9 @@ class LabelOptions(LabelColumn):
             table: the table of observations, which is read where neither --labels nor the objects have the column.
 
         Returns:
-            The column: a number, text or None for each series; dates are days since 1970-01-01. A column whose name
-            looks like an id, such as patient_id, is text, so that its values are groups without order. None without
-            --split-by.
+            The column's name and its values: a number, text or None for each series, in the order of `dataset`. Dates
+            are days since 1970-01-01. Values are text if the column's name looks like an id, such as patient_id, so
+            that they are groups without order. None if there is no --split-by.
 
         Raises:
             InputError: a column that no table has, or that differs within a series.
@@ -96,7 +96,7 @@ class LabelOptions(LabelColumn):
         return SplitColumn(self.split_by, values)
 
     def check(self) -> None:
-        """Raise InputError if --label-id, --task, --folds or --event is given, and no option names labels."""
+        """Raise InputError if --label-id, --task, --folds or --event is given, and neither --label nor --labels."""
         given = {"label_id": self.label_id, "task": self.task.replace("auto", ""), "folds": self.folds}
         unused = [f"{option(name)} {x}" for name, x in {**given, "event": self.event}.items() if x]
         if self.name is None and unused:
@@ -199,9 +199,10 @@ def _read_table(
         table: the table of observations.
         columns: the options on its layout.
         labels: the options on labels, and on what is kept out for scoring.
-        config: the options of the fit, which name the static columns and, without `start`, those of errors.
-        start: the trained pipeline to start from; None for a new model. Its columns count where no option says
-            otherwise; its channels and errors always do, and limits are left out if it was trained without.
+        config: the options of the fit. They name the static columns and, without `start`, the columns of errors.
+        start: the trained pipeline to start from; None for a new model. Its layout holds for every option that is not
+            given, and its channels and columns of errors always. Limits (censored values such as <5) are left out if
+            it was trained without limits.
 
     Returns:
         The data set; the labels in the order of its series, or None; the column of --split-by, or None; and how the
@@ -211,7 +212,8 @@ def _read_table(
         InputError: options that exclude each other, or a table or labels that cannot be read.
 
     Warns:
-        InputWarning: channels that never change; a label that looks like durations, some of them censored.
+        InputWarning: channels whose values never change; a label that looks like durations, next to a column that
+            seems to say which of them were cut short (censored), without --event.
     """
     known = None if start is None else start.require_series()
     errors = config.errors if known is None else known.errors
@@ -232,9 +234,14 @@ def _read_table(
 
 
 def _warn_if_censored(label: str, columns: Sequence[str]) -> None:
-    """Warn, with an InputWarning, if the label's name is that of a duration and one of `columns` is its status.
+    """Warn, with an InputWarning, if a label looks like durations some of which were cut short (censored).
 
-    `columns` are all names of the table that has the label.
+    It does if the label's name is that of a duration, such as "time", and another column's name, such as "status", is
+    that of a flag for whether the event came.
+
+    Args:
+        label: name of the column of labels.
+        columns: names of all columns of the table that has the label.
     """
     status = tables.status_of(label, columns)
     if status is not None:
@@ -259,8 +266,8 @@ def demo_command(
         out: New folder for all that the run writes: the model, metrics.json, predictions, and report.html.
         seed: Pre-training and fine-tuning: number that fixes every random choice (split, order, masks, first weights).
             Try several to see how much results vary.
-        quick: Pre-training and fine-tuning: make one pass and two passes instead of 12 and 40. Set it to see that
-            everything runs; results are poor.
+        quick: Pre-training and fine-tuning: make 1 pass of pre-training and 2 of fine-tuning, instead of 12 and 40. Set
+            it to see that everything runs; results are poor.
     """
     from rotarymae import report
     from rotarymae.data import plasticc

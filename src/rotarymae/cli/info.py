@@ -65,10 +65,10 @@ def info_command(table: Positional[TablePath], columns: Columns) -> None:
 def _read(
     source: tables.Source, schema: tables.TableSchema, others: tuple[str, ...]
 ) -> tuple[series.SeriesDataset, list[str]]:
-    """Read a table; return the data set, and a list of texts on what a fit would refuse.
+    """Read a table; return the data set, and a list of what a fit would refuse, in words.
 
-    The list is empty, or has one text on rows that repeat the series, time and channel of others. The data set then has
-    the means of such rows.
+    Rows that repeat the series, time and channel of others are refused by a fit. If there are too many of them, the
+    list has one text, which says so, and the data set has the mean of each such group of rows. Otherwise it is empty.
 
     Args:
         source: the table.
@@ -152,8 +152,11 @@ def _contents(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
 def _first_rows(dataset: series.SeriesDataset, schema: tables.TableSchema) -> str:
     """Return the first rows of the first series, at most five, as text in aligned columns with their names above.
 
-    `schema` gives the names of the columns of times and channels. Times have all their digits, or are dates; other
-    decimal numbers have six significant digits.
+    Times that are numbers have all their digits; other decimal numbers have six significant ones.
+
+    Args:
+        dataset: the series.
+        schema: how the table was read; it names the columns of times and channels.
     """
     count = min(ROWS_SHOWN, int(dataset.offsets[1]))
     table = dataset.select([0]).to_arrow(time=schema.time, channel=schema.channel or "channel").slice(0, count)
@@ -192,5 +195,8 @@ def _command(table: Path, schema: tables.TableSchema, label: str | None, event: 
 
 
 def _words(value: Any) -> str:
-    """Return an option's value as typed: a tuple's words with spaces between, "" for True, two quotes for no text."""
+    """Return an option's value as one types it on a command line.
+
+    A tuple becomes its words with spaces between; True, of a flag, becomes ""; an empty text becomes two quotes.
+    """
     return " ".join(value) if isinstance(value, tuple) else ("" if value is True else str(value) or "''")

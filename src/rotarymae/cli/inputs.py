@@ -55,8 +55,9 @@ ComputedIn = Annotated[
         "processor has units for it, else fp32. Set fp32 to compare machines: their results then agree up to rounding."
     ),
 ]
-# What help says of a default that tyro would not show in words. None says nothing: the help itself does.
-DEFAULTS = ((None, ""), ((), "(default: none)"), (False, "(default: off)"), (True, "(default: on)"))
+# What help says of a default that tyro would not show in words. None says nothing: the help itself does. An option that
+# is True by default is shown by its negative name, --no-cls-token.
+DEFAULTS = ((None, ""), ((), "(default: none)"), (False, "(default: off)"), (True, "(default: not given)"))
 
 
 if TYPE_CHECKING:
@@ -64,9 +65,10 @@ if TYPE_CHECKING:
 else:
 
     def _options() -> type:
-        """Return a frozen dataclass of the command's options: the fields of `TableSchema` but errors, static and units.
+        """Create the frozen dataclass of the command's options on a table's layout, and return this class.
 
-        Defaults are None, () or False: an option that is not given, which `TableSchema.resolve` takes from the model.
+        Its fields are those of `TableSchema` without errors, static and units. Their defaults, None, () or False, mean
+        that an option is not given; `TableSchema.resolve` then takes its value from the model.
         """
         from rotarymae.tables.schema import TableSchema, helps
 
@@ -90,8 +92,8 @@ else:
 def with_helps(group: type) -> type:
     """Make the string below each field of a dataclass of options its help, in place, and return the dataclass.
 
-    The help is one paragraph; tyro itself would keep the line breaks and the indentation of the source. Defaults of
-    `DEFAULTS` are shown in its words, unless the field is Annotated with words of its own.
+    The help is one paragraph; tyro itself would keep the line breaks and the indentation of the source. A default of
+    None, (), False or True is shown in the words of `DEFAULTS`, unless the field's annotation has others.
     """
     kinds, docs = get_type_hints(group, include_extras=True), field_docs(group)
     for one in fields(group):
@@ -142,8 +144,8 @@ class LabelColumn:
 
         Returns:
             Labels [S] in the order of the series: numbers, booleans or texts, or objects with None for a series without
-            a label. With --event a structured array [S] of event and time, NaN for a series without. None where no
-            option names labels.
+            a label. With --event a structured array [S] with the fields "event" (bool) and "time"; the time is NaN for
+            a series that lacks either. None if no option names labels.
 
         Raises:
             InputError: a column that no table has, or that is a static column, too; labels that match no series;
@@ -175,7 +177,8 @@ class LabelColumn:
             The opened table, and the name of its column of ids.
 
         Raises:
-            InputError: no table has the column ("unknown-column"), or the one that has it has no column of ids.
+            InputError: no table has the column (its `code` is then "unknown-column"), or the first table that has it
+                has no column of ids.
         """
         candidates = [(path, self.label_id or layout.id) for path in (self.labels, layout.objects) if path is not None]
         seen: list[str] = []
@@ -196,7 +199,10 @@ class LabelColumn:
 
 
 def _changed(options: Any) -> list[str]:
-    """Return the options of a dataclass instance that differ from their defaults, as typed: ["--patch-size"]."""
+    """Return the names of the options that differ from their defaults, as typed, such as ["--patch-size"].
+
+    `options` is an instance of a dataclass whose fields are options.
+    """
     return [option(one.name) for one in fields(options) if getattr(options, one.name) != one.default]
 
 
@@ -212,8 +218,9 @@ def read_folder(
         columns: the command's options of tables, of which none may be given; None checks nothing.
 
     Returns:
-        The data set, with the files' paths as ids, and the label of each file: the topmost folder in which it lies,
-        None for a file in none. Labels are None where no file has one.
+        The data set, with the files' paths as ids, and the labels. The label of a file is the name of the topmost
+        folder inside `folder` that holds it, or None if it lies in `folder` itself. If no file lies in a folder inside,
+        labels are None, not an array.
 
     Raises:
         InputError: options of tables; a model of videos or other arrays; no folder, or none of its files can be read.
@@ -260,11 +267,14 @@ class FolderOptions:
         return self.images or self.audio
 
     def check(self, columns: Columns, others: dict[str, Any]) -> None:
-        """Raise InputError for options of tables with a folder, of folders with a table, or of pictures with sounds.
+        """Raise InputError for options that do not fit the data.
+
+        Options of tables do not fit a folder (--images or --audio), those of folders do not fit a table, and
+        --longest-side does not fit sounds.
 
         Args:
             columns: the options of a table's layout.
-            others: further options of tables, {name: value}; None, False and empty values are not given.
+            others: further options of tables, {name: value}; one that is None, False or empty counts as not given.
         """
         if not self.given:
             if _changed(self):
@@ -292,8 +302,9 @@ class FolderOptions:
             on_file: called with (files read, files in all) after each file; None for nobody.
 
         Returns:
-            The data set, with the files' paths as ids, and the label of each file: the topmost folder in which it lies,
-            None for a file in none. Labels are None where no file has one.
+            The data set, with the files' paths as ids, and the labels. The label of a file is the name of the topmost
+            folder inside `folder` that holds it, or None if it lies in `folder` itself. If no file lies in a folder
+            inside, labels are None, not an array.
 
         Raises:
             InputError: an option that differs from `start`; no folder, or none of its files can be read.
@@ -313,16 +324,16 @@ class FolderOptions:
 
 
 def known_labels(files: arrays.FolderData, folder: Path, classes: tuple[Any, ...]) -> Any:
-    """Return the labels of S files [S], the names of their folders or None, after a check that these are classes.
+    """Check that the labels of S files are classes of a model; return these labels [S], None for a file without one.
 
     Args:
         files: what was read from `folder`. The label of a file is the name of the topmost folder inside `folder` that
-            holds it, None for a file in none.
+            holds it, or None if it lies in `folder` itself.
         folder: for messages.
-        classes: of the model.
+        classes: the model's classes.
 
     Raises:
-        InputError: a folder whose name is none of the classes; no folders.
+        InputError: the name of a folder is none of the classes, or no file lies in a folder inside.
     """
     folders = {label for label in ([] if files.labels is None else files.labels) if label is not None}
     unknown = sorted(map(str, folders - set(classes)))

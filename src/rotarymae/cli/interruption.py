@@ -30,9 +30,10 @@ def stopping_on_signals() -> Iterator[None]:
 
     After the first signal, the same one again ends the process at once, and the other one is ignored, as launchers
     pass Ctrl-C on as SIGTERM, too. Signals that the process ignores already, as under `nohup`, stay ignored. Outside
-    the main thread, the only one that may set handlers, nothing is changed. DuckDB turns what a handler raises during a
-    query into an error of its own: so after a signal any error that leaves the block is raised as Stopped, with the
-    error's notes. Without a signal, errors pass unchanged.
+    the main thread, the only one that may set handlers, nothing is changed.
+
+    After a signal, any `Exception` that leaves the block is replaced by that Stopped, with the error's notes: DuckDB
+    turns a Stopped that is raised during a query into an error of DuckDB. Without a signal, errors pass unchanged.
     """
     watched = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
     former: dict[int, Any] = {signum: signal.getsignal(signum) for signum in watched}
@@ -40,7 +41,10 @@ def stopping_on_signals() -> Iterator[None]:
     stopped: list[Stopped] = []
 
     def stop(signum: int, frame: object) -> None:
-        """Handle the first signal: raise Stopped; a second `signum` will end the process, the other one be ignored."""
+        """Raise Stopped for the first signal, `signum`, and set what the next one will do.
+
+        The same signal again will end the process; the other one will be ignored. `frame` is not read.
+        """
         for each in former:
             signal.signal(each, signal.SIG_DFL if each == signum else signal.SIG_IGN)
         stopped.append(Stopped(signum))
@@ -70,12 +74,13 @@ def ending(command: str, note: str) -> Iterator[None]:
 
     Args:
         command: its name, with which the line begins.
-        note: the sentence on a stop by a signal that has no note, such as "Nothing was written."
+        note: the sentence that follows "stopped by SIGINT." where `saying` has added none to the stop, such as "Nothing
+            was written."
 
     Raises:
-        SystemExit: with code 2 for refused input or options; 3 if some files of a folder could not be read and all
-            others are done; 128 + its number for a signal that stopped the command; 1 for another known error, or, with
-            nothing printed, where nobody reads the output any more.
+        SystemExit: with code 2 for refused input or options, or a damaged model; 3 if some files of a folder could not
+            be read and all others are done; 128 + the number of the signal (130 for Ctrl-C) if one stopped the command;
+            1 for any other RotaryMAEError or OSError; 1 with nothing printed if nobody reads the output any more.
     """
     try:
         with stopping_on_signals():
@@ -102,9 +107,12 @@ def ending(command: str, note: str) -> Iterator[None]:
 
 @contextmanager
 def saying(advise: Callable[[], str]) -> Iterator[None]:
-    """Add the sentence of `advise()` as a note to a stop, or any error, that leaves the `with` block; let it pass on.
+    """Add a sentence as a note to any error, or stop by a signal, that leaves the `with` block; let it pass on.
 
-    `advise` is called then only. Of nested blocks the innermost adds the first note, the only one that `ending` prints.
+    After a stop `ending` prints the first note alone, which of nested blocks is that of the innermost.
+
+    Args:
+        advise: returns the sentence; it is called only after an error or a stop.
     """
     try:
         yield
@@ -114,9 +122,9 @@ def saying(advise: Callable[[], str]) -> Iterator[None]:
 
 
 def how_to_resume(out: Path) -> str:
-    """Return a sentence on what an interrupted `fit` has saved in its folder `out`, and what --resume would do.
+    """Return a sentence on what an interrupted `fit` has saved in its folder `out`, and from where --resume goes on.
 
-    It is "Nothing was saved." where there is no such folder, or none of a run.
+    It is "Nothing was saved." if `out` does not exist, or no training has begun in it.
     """
     if out.is_dir() and any(out.rglob("checkpoint.safetensors")):  # those of a cross-validation lie in its folds
         return f"The state of the training is saved in {out}; --resume goes on from there."

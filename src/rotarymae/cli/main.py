@@ -51,8 +51,8 @@ def main(argv: list[str] | None = None) -> None:
         argv: words after "rotarymae"; None takes those of the process.
 
     Raises:
-        SystemExit: after an error, which is printed, with the code that `ending` chooses, or 2 for options that cannot
-            be parsed; after a help text with 0.
+        SystemExit: with code 2 for options that cannot be parsed; with the code that `ending` chooses after another
+            error, which is printed; with 0 after a help text, except the short one of `fit --help`.
     """
     from rotarymae import __version__
 
@@ -72,7 +72,8 @@ def _run_command(arguments: list[str]) -> None:
 
     Raises:
         InputError: an unknown subcommand, and whatever the subcommand refuses.
-        SystemExit: after a help text (0), or for options that cannot be parsed (2), of which tyro has printed why.
+        SystemExit: with 2 for options that cannot be parsed, after tyro has printed why; with 0 after a help text,
+            except the short one of `fit --help`.
     """
     if arguments and not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
         raise InputError(

@@ -17,9 +17,14 @@ AROUND = 100  # observations of the same channel that are drawn on either side; 
 
 
 def draw_oddest(scores: Path, picture: Path) -> None:
-    """Draw the oddest observations and stretches of a file of scores as a PNG picture; nothing where none has a score.
+    """Draw the oddest observations and stretches of a file of scores, at most three of each, as a PNG picture.
 
-    Of several columns of values the first is drawn. The file is one that `rotarymae anomalies` has written.
+    No picture is written if no observation has a score.
+
+    Args:
+        scores: a .csv or .parquet file that `rotarymae anomalies` has written. If it has several columns of values,
+            the first is drawn.
+        picture: path of the PNG file.
     """
     table = pq.read_table(scores) if scores.suffix == ".parquet" else pyarrow.csv.read_csv(scores)
     names = table.column_names
@@ -34,12 +39,16 @@ def draw_oddest(scores: Path, picture: Path) -> None:
 
 
 def _oddest(table: pa.Table, value: str, column: str, noun: str) -> Iterator[plots.Excerpt]:
-    """Yield the observations or stretches with the highest scores, each with what lies around it, to be drawn.
+    """Yield the three observations or stretches with the highest scores, the highest first, to be drawn.
+
+    Each comes with up to 100 observations of the same series and channel on either side. One that lies among those of a
+    higher score is passed over, and so are observations without a score: fewer than three may be yielded.
 
     Args:
         table: what `rotarymae anomalies` has written, a row per observation.
         value, column: names of the columns of values and of scores.
-        noun: "observation" or "stretch", what the scores are of.
+        noun: "observation" or "stretch", what the scores are of. It stands in the title. For an observation only that
+            one is marked as odd; for a stretch all around it with at least half its score are.
     """
     names = table.column_names[:1] + [name for name in table.column_names if name == "channel"]
     codes = [table[name].combine_chunks().dictionary_encode().indices.to_numpy() for name in names]

@@ -19,12 +19,12 @@ MOST_COLUMNS = 6  # of a printed table
 
 
 def typed_command() -> str:
-    """Return the command line of this process, quoted for a shell."""
+    """Return the command line of this process, quoted for a shell, with "rotarymae" as its first word."""
     return shlex.join(["rotarymae", *sys.argv[1:]])
 
 
 def check_new(out: Path) -> None:
-    """Raise InputError for an output file that exists, is neither .csv nor .parquet, or cannot be written.
+    """Raise InputError for an output file that exists, ends in neither .csv nor .parquet, or cannot be written.
 
     "-" (standard output) is always accepted.
     """
@@ -36,9 +36,9 @@ def check_new(out: Path) -> None:
 
 
 def are_shards(table: Path, out: Path, workers: int) -> bool:
-    """Return whether each table of a folder gets an output file of its own, in the folder `out`.
+    """Return whether each table of a folder gets a separate output file, in the folder `out`.
 
-    It does where `out` has no suffix and `table` is no single file, and neither is "-" (standard input or output).
+    True if `out` has no suffix, `table` is not an existing file, and neither is "-" (standard input or output).
 
     Args:
         table: a file, a folder, a pattern or "-".
@@ -46,7 +46,7 @@ def are_shards(table: Path, out: Path, workers: int) -> bool:
         workers: number of processes, as typed.
 
     Raises:
-        InputError: fewer than one worker with such a folder, or any other number than one without.
+        InputError: fewer than one worker where the result would be True; any number but one where it would be False.
     """
     if out.suffix == "" and "-" not in (str(out), str(table)) and not table.is_file():
         if workers < 1:
@@ -61,7 +61,10 @@ def are_shards(table: Path, out: Path, workers: int) -> bool:
 
 
 def print_metrics(metrics: dict[str, Any], reporter: system.Reporter) -> None:
-    """Print the tables that a report shows of `metrics`, as in metrics.json; nothing if `reporter` is quiet."""
+    """Print the tables that compare methods, as in the report of a run; print nothing if `reporter` is quiet.
+
+    `metrics` is the content of a metrics.json.
+    """
     from rotarymae.report.comparisons import comparisons
 
     for table in comparisons(metrics):
@@ -69,10 +72,10 @@ def print_metrics(metrics: dict[str, Any], reporter: system.Reporter) -> None:
 
 
 def print_table(table: Table, reporter: system.Reporter) -> None:
-    """Print a table, its title and its caption to standard output; nothing if `reporter` is quiet.
+    """Print a table, its title and its caption to standard output; print nothing if `reporter` is quiet.
 
-    A table of at most 6 rows, such as methods, is transposed, as a terminal is narrow. A row's missing column is an
-    empty cell.
+    As a terminal is narrow, a table of at most 6 rows is transposed: its columns become rows. Where a row lacks a
+    column, the cell is empty.
     """
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
@@ -98,9 +101,9 @@ def print_table(table: Table, reporter: system.Reporter) -> None:
 
 
 def print_outcome(outcome: Outcome, page: Path, reporter: system.Reporter) -> None:
-    """Print the metrics of a run, how long it took, and the path `page` of its report, or that there is none.
+    """Print the metrics of a run, how long it took, and the path of its report; print nothing if `reporter` is quiet.
 
-    Nothing is printed if `reporter` is quiet.
+    If the file `page` does not exist, as after a report that failed, the last line says that there is none.
     """
     print_metrics(outcome.metrics, reporter)
     where = f"the report is {page}" if page.exists() else f"there is no {page}"

@@ -23,14 +23,15 @@ history_ : dict
 def documented(cls: Class) -> Class:
     """Add numpydoc sections of parameters and attributes to the docstring of a dataclass, in place; return the class.
 
-    Parameters are its fields, documented by the strings below them in the source; options in these, such as
-    --batch-size, become batch_size. The docstring may end with a section of attributes, to which `ATTRIBUTES` is added.
+    Parameters are its fields, documented by the strings below them in the source. In these the command's options become
+    parameters: --batch-size batch_size, and --no-cls-token cls_token=False. The docstring may end with a section of
+    attributes, to which `ATTRIBUTES` is added; without one, the section is added, too.
     """
     lines, docs, hints = ["Parameters", "----------"], field_docs(cls), get_type_hints(cls)
     for field in dataclasses.fields(cls):
         lines.append(f"{field.name} : {_type(hints[field.name])}, default={field.default!r}")
-        # The command types --batch-size, Python batch_size.
-        doc = re.sub(r"--([a-z-]+)", lambda option: option[1].replace("-", "_"), docs[field.name])
+        doc = re.sub(r"--no-([a-z-]+)", r"--\1=False", docs[field.name])
+        doc = re.sub(r"--([a-z-]+)", lambda option: option[1].replace("-", "_"), doc)
         lines += textwrap.wrap(doc, 100, initial_indent="    ", subsequent_indent="    ")
     head = "Attributes\n----------\n"
     above, _, attributes = inspect.cleandoc(cls.__doc__ or "").partition(head)
@@ -39,7 +40,7 @@ def documented(cls: Class) -> Class:
 
 
 def _type(annotation: Any) -> str:
-    """Return an evaluated annotation as numpydoc writes it: choices in braces, alternatives with "or"."""
+    """Return an evaluated annotation as numpydoc writes it, as text: choices in braces, alternatives with "or"."""
     if get_origin(annotation) is Literal:
         return "{" + ", ".join(repr(choice) for choice in get_args(annotation)) + "}"
     if get_origin(annotation) in (Union, types.UnionType):

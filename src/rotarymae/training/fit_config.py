@@ -170,9 +170,9 @@ class ModelOptions:
     (on), or the value itself (off). auto: on if there are neither labels nor --positions. Set on if a model with
     labels will also interpolate."""
     cls_token: bool = True
-    """Pre-training and fine-tuning: put a learned [CLS] token at position 0 before each series. Turn it off
-    (--no-cls-token) if only the times between observations should count, and not how far they are from the first
-    one."""
+    """Pre-training and fine-tuning: --no-cls-token leaves out the learned [CLS] token that otherwise stands before each
+    series, at position 0. Set it if only the times between observations should count, and not how far they are from
+    the first one."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -194,15 +194,15 @@ class ScalingOptions:
     channel's last known value where one is missing, instead of a token per observation. Set it if many channels are
     measured together."""
     channel_one_hot: bool = True
-    """Pre-training and fine-tuning: let the encoder read each observation's channel as a one-hot vector, next to
-    its position on the channel axis. Turn it off (--no-channel-one-hot) only to repeat the paper's input."""
+    """Pre-training and fine-tuning: --no-channel-one-hot leaves out the one-hot vector of each observation's channel,
+    which the encoder otherwise reads next to the channel's position. Set it only to repeat the paper's input."""
     errors: tuple[str, ...] = ()
     """Reading: columns with the standard errors of the values, in the order of --values. Name them if the table has
     them: the model then knows how far to trust each value."""
     signal_to_noise: bool = True
-    """Pre-training and fine-tuning: let the encoder also read value / error, on an asinh scale, where a value
-    column NAME has a column of errors called NAME_err. Turn it off (--no-signal-to-noise) if these errors are
-    unreliable."""
+    """Pre-training and fine-tuning: --no-signal-to-noise leaves out asinh(value / error), which the encoder otherwise
+    reads next to each value with a column of errors: one of --errors, or NAME_err for the values NAME. Set it if these
+    errors are unreliable."""
     transforms: Mapping[str, Transform] | None = None
     """Pre-training and fine-tuning: how values are scaled, as pairs of column and method (flux asinh); without it
     robust. robust: by median and quantiles; standard: by mean and deviation. Set asinh if values span many orders of
