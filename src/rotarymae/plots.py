@@ -65,7 +65,7 @@ Arguments = ParamSpec("Arguments")
 
 
 def styled(draw: Callable[Arguments, Figure]) -> Callable[Arguments, Figure]:
-    """Decorate a drawing function: it draws in this module's style, whatever the caller's matplotlib settings."""
+    """Decorate a drawing function: it then draws in this module's style, whatever the caller's matplotlib settings."""
 
     @wraps(draw)
     def drawing(*arguments: Arguments.args, **named: Arguments.kwargs) -> Figure:
@@ -77,22 +77,29 @@ def styled(draw: Callable[Arguments, Figure]) -> Callable[Arguments, Figure]:
 
 
 def channel_style(names: Sequence[str]) -> list[tuple[str, str]]:
-    """Return (colour, marker) for each channel: LSST's if all names are its bands, in any case, else by `style_of`."""
+    """Return (colour, marker), as matplotlib names them, for each channel in the order of `names`.
+
+    They are those of the LSST if all names are its bands, u, g, r, i, z and y in small or capital letters. Otherwise
+    `style_of` gives them by the channel's place.
+    """
     if names and all(name.lower() in LSST_BANDS for name in names):
         return [LSST_BANDS[name.lower()] for name in names]
     return [style_of(i) for i in range(len(names))]
 
 
 def style_of(i: int) -> tuple[str, str]:
-    """Return (colour, marker) for a number from 0; the first 128 combinations all differ, then they repeat."""
+    """Return (colour, marker), such as ("#0072b2", "o"), for the i-th of many things to draw, counted from 0.
+
+    The first 128 combinations all differ; then they repeat.
+    """
     return COLOURS[i % len(COLOURS)], MARKERS[(i + i // 8 - i // 16) % len(MARKERS)]
 
 
 def literal(text: object) -> str:
     """Return a text, such as a column's name, escaped so that matplotlib draws it as it is.
 
-    matplotlib would read a formula between two dollar signs, and hide a legend entry that starts with an underscore. Of
-    more than 32 characters the first 31 stay, and "…" follows.
+    matplotlib would read a formula between two dollar signs, and hide a legend entry that starts with an underscore. A
+    text of more than 32 characters is cut to its first 31 before, and ends in "…".
     """
     name = str(text)
     name = name if len(name) <= 32 else f"{name[:31]}…"
@@ -103,8 +110,8 @@ def legend_below(figure: Figure, entries: Sequence[tuple[Any, str]]) -> None:
     """Add a legend to a figure, below its panels, in as many columns as its width takes.
 
     Args:
-        figure: has constrained layout, which makes room for the legend.
-        entries: (artist, name) pairs, at least one.
+        figure: is changed in place. It has constrained layout, which makes room for the legend.
+        entries: pairs of a matplotlib artist and its name, at least one.
     """
     handles, labels = zip(*entries)
     # A column takes its longest name and the handle; a line of 9 pt text has about 13 characters per inch.
@@ -117,8 +124,8 @@ class Curve(NamedTuple):
 
     Attributes:
         times, mean: [q] time and predicted value of each point, in the units of the observations.
-        bands: {probability: (lower [q], upper [q])}, such as 0.95; {} without bands.
-        channels: int [q], indices of the points' channels.
+        bands: {probability: (lower [q], upper [q])} with probabilities such as 0.95; {} without bands.
+        channels: int [q], the index of each point's channel among the names of channels.
     """
 
     times: ArrayLike
@@ -152,9 +159,9 @@ def interpolation(
         times, values: [n] of the n observations.
         channels: int [n], indices into `channel_names`.
         channel_names: titles of the panels, and the choice of colours.
-        shown: indices into `channel_names` of the channels to draw, each with an observation, at least one; panels are
-            in ascending order.
-        errors: [n], one standard deviation in the unit of the values, of which the size counts; None draws no bars.
+        shown: indices into `channel_names` of the channels to draw, in any order, at least one; each has an
+            observation. Panels are in ascending order.
+        errors: [n], one standard deviation in the unit of the values, whose sign is ignored; None draws no bars.
         sides: int [n], -1 for upper limits, which are drawn as arrows down, 1 for lower limits, arrows up, and 0 for
             values; None means all are values. Hidden limits are drawn like others.
         hidden: bool [n], True for observations that the model did not see; None means that it saw all.
@@ -207,9 +214,9 @@ def interpolation(
 
 
 def _panels(figure: Figure, rows: int, columns: int, count: int, **how: Any) -> np.ndarray:
-    """Add a grid of panels to a figure, hide all but the first `count`, row by row, and return these [count].
+    """Add a grid of panels to a figure; return the first `count` of them, row by row, as an array [count] of Axes.
 
-    `how` are further arguments of `Figure.subplots`.
+    The others are hidden. `how` are further arguments of `Figure.subplots`.
     """
     panels = figure.subplots(rows, columns, squeeze=False, **how).ravel()
     for spare in panels[count:]:
@@ -218,12 +225,13 @@ def _panels(figure: Figure, rows: int, columns: int, count: int, **how: Any) -> 
 
 
 def _draw_limits(axes: Any, times: np.ndarray, values: np.ndarray, sides: np.ndarray, colour: str) -> None:
-    """Draw each limit as an arrow into the panel `axes`, to the side on which the value lies.
+    """Draw each limit (a censored value, such as <5) as an arrow towards the side on which the value lies.
 
     Args:
-        axes: the panel.
-        times, values: [n]; where there is a limit, it is the value.
-        sides: int [n], -1 for upper limits, 1 for lower ones, 0 for what is no limit and is not drawn.
+        axes: the panel to draw into.
+        times, values: [n] of the n observations; the value of a limit is the limit, such as 5.
+        sides: int [n], -1 for upper limits (arrow down), 1 for lower limits (arrow up), 0 for values that are no
+            limits, which are not drawn.
         colour: of the arrows.
     """
     for side, label, marker in ((-1, "upper limit", r"$\downarrow$"), (1, "lower limit", r"$\uparrow$")):
@@ -233,14 +241,21 @@ def _draw_limits(axes: Any, times: np.ndarray, values: np.ndarray, sides: np.nda
 
 
 def _limit(axes: Any, values: np.ndarray) -> None:
-    """Limit the value axis of the panel `axes` to twice the range of `values` [n] beyond them; not if all are equal."""
+    """Narrow the value axis of the panel `axes` so that wide bands do not flatten the observations.
+
+    It ends at most twice the range of `values` [n] below the least and above the largest. An axis within these bounds
+    stays, as does any axis if all values are equal.
+    """
     if np.ptp(values) > 0:
         low, high, (bottom, top) = values.min(), values.max(), axes.get_ylim()
         axes.set_ylim(max(bottom, low - 2 * (high - low)), min(top, high + 2 * (high - low)))
 
 
 def _on_axis(times: ArrayLike, dates: bool) -> np.ndarray:
-    """Return times as matplotlib draws them: as float64 or, with `dates`, days since 1970-01-01 as datetime64[ms]."""
+    """Return times as matplotlib draws them: as float64 or, with `dates`, as datetime64[ms].
+
+    With `dates` the times are days since 1970-01-01.
+    """
     days = np.asarray(times, np.float64)
     # Milliseconds are drawn alike whatever epoch the caller has set in matplotlib.
     return np.round(days * 86_400e3).astype("datetime64[ms]") if dates else days
@@ -248,7 +263,9 @@ def _on_axis(times: ArrayLike, dates: bool) -> np.ndarray:
 
 @styled
 def early(scores: Mapping[str, Mapping[str, Mapping[str, float]]], first: str = "") -> Figure:
-    """Draw scores against how much of each series was known: a panel per metric, a line per method, even steps.
+    """Draw scores against how much of each series was known: a panel per metric, and in it a line per method.
+
+    The spans are drawn at even steps, whatever their lengths.
 
     Args:
         scores: {metric: {method: {span: score}}}, at least one metric, each with the same methods. Spans are texts,
@@ -275,9 +292,9 @@ class Excerpt(NamedTuple):
     Attributes:
         name: first line of the title, such as the id.
         oddity: second line of the title: what is odd.
-        times, values: [n].
+        times, values: [n] of the n observations; the value of a limit (a censored value, such as <5) is the limit.
         odd: bool [n], True for observations to mark.
-        sides: int [n], -1 for upper limits, 1 for lower ones, 0 for values.
+        sides: int [n], -1 for upper limits, 1 for lower limits, 0 for values that are no limits.
     """
 
     name: str
@@ -290,9 +307,9 @@ class Excerpt(NamedTuple):
 
 @styled
 def excerpts(parts: Sequence[Excerpt], value: str) -> Figure:
-    """Draw parts of series, at least one, in a panel each, with circles around the odd observations.
+    """Draw parts of series, at least one, each in a panel, with circles around the odd observations.
 
-    `value` is the label of the axis of values, for all panels.
+    Limits are drawn as arrows. `value` is the label of the axis of values, for all panels.
     """
     columns = min(3, len(parts))
     rows = -(-len(parts) // columns)

@@ -145,14 +145,15 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
 
     @classmethod
     def _suited(cls, pipeline: Pipeline, folder: str | Path) -> Pipeline:
-        """Return the part of a loaded pipeline that can do the estimator's job; here the whole pipeline.
+        """Return the part of a loaded pipeline that does the estimator's job; this method returns it whole.
 
-        Subclasses raise InputError for a pipeline that cannot do it; `folder`, where it is from, is for messages.
+        Classes that override it return the whole or the pre-trained part, or raise InputError for a pipeline that
+        cannot do the job. `folder`, from which it was loaded, is for their messages, and is not read here.
         """
         return pipeline
 
     def _keep(self, pipeline: Pipeline) -> None:
-        """Set `pipeline_`, in place; subclasses also set the fitted attributes that follow from it."""
+        """Set `pipeline_`; classes that override it also set other fitted attributes, such as `classes_`."""
         self.pipeline_: Pipeline = pipeline
 
     def __sklearn_tags__(self) -> Any:
@@ -163,13 +164,13 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
         return tags
 
     def _config(self, **changes: Any) -> FitConfig:
-        """Return the estimator's parameters as a `FitConfig`, which checks them.
+        """Return the options of a fit: the estimator's parameters as a `FitConfig`, which checks them.
 
-        The seed is `random_state`, or a draw from it if it is a RandomState, or a new one at each call if it is None. A
-        `pretrained` pipeline becomes a text, which only says that there is one.
+        Its seed is `random_state`; a RandomState gives a number drawn from it; None gives a new one at each call. Its
+        `pretrained` is text: a Pipeline becomes one that only says that there is a pipeline.
 
         Args:
-            changes: {field: value}, fields of the result that differ from the parameters.
+            **changes: fields of the FitConfig that get other values than the parameters of these names.
 
         Raises:
             InputError: a value out of its range, or parameters that cannot work together.
@@ -185,19 +186,21 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
         return FitConfig(**{**given, "seed": seed, **changes})
 
     def _train(self, X: Any, y: Any, task: str | None, config: FitConfig) -> None:
-        """Train a pipeline and keep it as `pipeline_`; also set `history_`.
+        """Train a pipeline and keep it as `pipeline_`; also set `history_`, what was logged in each training.
 
         Args:
             X: the data, in any form that `fit` accepts.
-            y: labels, in any form that `fit` accepts; None without.
+            y: labels, in any form that `fit` accepts; not read without a task.
             task: "classification", "regression" or "survival"; None pre-trains only.
-            config: the parameters, as options of a fit. A new embedder gets neighbours "off" for "auto".
+            config: the parameters, as options of a fit. For an embedder without `pretrained`, the value "auto" of
+                `neighbours` is replaced by "off".
 
         Raises:
             InputError: data, labels or options that cannot be used; before any training.
 
         Warns:
-            InputWarning: static columns of the data that no parameter names; series without a label.
+            InputWarning: with a task, series without a label, and static columns of a data set that the parameter
+                `static` does not name.
         """
         start = None if self.pretrained is None else open_start(self.pretrained)
         dataset = self._dataset(X, start, fits=task or "unsupervised")
@@ -229,23 +232,28 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
         self._keep(replace(result.pipeline, parameters=self._as_json(config)))
 
     def _labels_of(self, dataset: Any, X: Any, y: Any) -> Any:
-        """Return labels [S] in the order of the series, None for a series without one.
+        """Return labels, [S] or [S, outputs], in the order of the series.
+
+        An array in this order is returned unchanged. Of labels that are matched by id, those of a series without one
+        are None. `RoMAESurvival` overrides this for events and durations.
 
         Args:
             dataset: the S series, which were made from `X`.
             X: the data as the caller gave them; a data frame may have the column of labels.
             y: labels in any form that `fit` accepts: an array in the order of the series; a dictionary, pandas Series
-                or data frame by id; or the name of a column of `X`.
+                or pandas data frame by id; or the name of a column of `X`.
 
         Raises:
-            InputError: labels by id of which a series has two, or that match no series.
+            InputError: labels by id of which a series has two, or that match no series; a label that is a static
+                column, too.
         """
         return labels_of(dataset, X, y, self.id, unlabelled="none")
 
     def _as_json(self, config: FitConfig) -> dict[str, Any]:
-        """Return the estimator's parameters, {name: value}, as JSON can hold them, for the saved pipeline.
+        """Return the estimator's parameters, {name: value}, as JSON can hold them, to be saved with the pipeline.
 
-        A `pretrained` pipeline becomes None, and a RandomState the seed in `config` that was drawn from it.
+        A Pipeline as `pretrained` becomes None, but a path or name stays. A RandomState becomes the seed that was drawn
+        from it, that of `config`.
         """
         given = self.get_params(deep=False)
         if not isinstance(given["pretrained"], str | Path | None):
@@ -258,10 +266,11 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
         """Turn X, in any accepted form, into a SeriesDataset or ArrayDataset.
 
         Args:
-            X: the data as the caller gave them; see the top of the package.
+            X: the data as the caller gave them, in any form that `fit` accepts.
             like: a trained pipeline, in whose layout X is read; None in a training from scratch.
-            fits: the task, or "unsupervised", in a training; a flat array then needs two columns and, for a task, two
-                rows, and `n_features_in_` becomes its number of columns. "" in prediction, where that must be the same.
+            fits: in a training the task, or "unsupervised" without one; "" in a prediction. It matters for an array
+                [cases, time] alone. A training needs two columns and, with a task, two rows, and sets `n_features_in_`
+                to the number of columns; a prediction needs as many columns.
 
         Raises:
             InputError: data in another form or layout; pictures, videos or sounds for an estimator of series alone.
@@ -291,24 +300,29 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
         return as_dataset(X, known, self._columns(), {} if like is None else like.columns)
 
     def _columns(self) -> TableSchema:
-        """Return the parameters that name columns of a data frame, as a TableSchema; its values include the errors."""
+        """Return the parameters that name columns of a data frame, as a TableSchema.
+
+        The columns of errors follow those of the values in its field `values`.
+        """
         given = {name: value for name, value in self.get_params(deep=False).items() if name in FRAME_COLUMNS}
         schema = TableSchema(**given)
         return replace(schema, values=(*schema.values, *self._errors))
 
     @property
     def _errors(self) -> tuple[str, ...]:
-        """The names of the columns of errors, a lone one as a tuple."""
+        """Names of the columns of standard errors, as a tuple also if the parameter is a single name."""
         return TableSchema(errors=self.errors).errors
 
     def _columns_of(self, X: Any, start: Pipeline | None, config: FitConfig) -> dict[str, Any] | None:
         """Return the layout of a training data frame, {field of TableSchema: value}, to be kept with the pipeline.
 
+        Its values are without the columns of errors. None if X is not a data frame.
+
         Args:
-            X: the data as the caller gave them; for any but a data frame this returns None.
+            X: the data as the caller gave them.
             start: the trained pipeline to start from, or None. If the command trained it, its layout is returned, with
                 this frame's names of id, time and channel.
-            config: the options of the fit, whose columns of errors are no values in the layout.
+            config: the options of the fit, which say how many columns of errors there are.
         """
         if not is_frame(X):
             return None
@@ -329,6 +343,10 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
         return self._dataset(X, self._fitted())
 
     def _fitted(self) -> Pipeline:
-        """Return the fitted pipeline with the estimator's present `precision`; raise NotFittedError before `fit`."""
+        """Return `pipeline_` with the estimator's parameter `precision`, which may have been set after the fit.
+
+        Raises:
+            NotFittedError: before `fit`.
+        """
         check_is_fitted(self, "pipeline_")
         return replace(self.pipeline_, precision=self.precision)

@@ -77,9 +77,10 @@ class _Supervised(ArrayOptions, FinetuningOptions, Estimator, ABC):
         return self
 
     def _targets(self, y: Any) -> Any:
-        """Return the targets `y` of `fit`, checked and changed as the task needs it; here as they are.
+        """Return the targets `y` of `fit` as they are.
 
-        Subclasses raise InputError for targets of another kind, and may set attributes that `predict` reads.
+        Classes that override it check them, raise InputError for targets of another kind, change their shape, or set
+        attributes that `predict` reads.
         """
         return y
 
@@ -94,9 +95,9 @@ class _Supervised(ArrayOptions, FinetuningOptions, Estimator, ABC):
         Returns
         -------
         ndarray of shape [S]
-            The class: the most probable one, or the one that `decide` favours. Or the expected time to the event, in
-            the unit of the durations, of which no more than `edges_[-1]` counts (restricted mean survival time); its
-            negative is a risk, as scikit-survival's metrics take it.
+            A classifier returns classes: the most probable one, or the one that `decide` favours. `RoMAESurvival`
+            returns expected times to the event in the unit of the durations, float, of which no more than `edges_[-1]`
+            counts (restricted mean survival time); their negatives are risks, as scikit-survival's metrics take them.
 
         Raises
         ------
@@ -120,8 +121,8 @@ class _Supervised(ArrayOptions, FinetuningOptions, Estimator, ABC):
         Returns
         -------
         float
-            The accuracy of classes; R² of numbers, the mean over outputs; Harrell's concordance of times to an event:
-            the share of pairs predicted in the order of their events, among those whose order is known.
+            A classifier's accuracy; a regressor's R², the mean over outputs; for times to an event Harrell's
+            concordance: the share of pairs predicted in the order of their events, among those whose order is known.
 
         Raises
         ------
@@ -139,9 +140,12 @@ class _Supervised(ArrayOptions, FinetuningOptions, Estimator, ABC):
 
     @abstractmethod
     def _score(self, truth: Any, predicted: np.ndarray) -> float:
-        """Return the accuracy, R² or concordance of what `predict` returned for S series.
+        """Return the accuracy, R² or concordance of predictions, as the class's task needs it.
 
-        `truth` holds their labels, all known, as `_labels_of` returns them.
+        Args:
+            truth: labels of S series, none missing: classes [S], numbers [S] or [S, outputs] (NaN where one output is
+                missing), or a structured array [S] of events and durations.
+            predicted: what `predict` returned for them.
         """
 
 
@@ -163,15 +167,18 @@ class RoMAEClassifier(ClassifierMixin, ClassificationOptions, _Supervised):
     task = "classification"
 
     def _keep(self, pipeline: Pipeline) -> None:
-        """Set `pipeline_`, the fitted pipeline, and `classes_`, the classes that it predicts."""
+        """Set `pipeline_`, the fitted pipeline, and `classes_`, the array of classes that it predicts."""
         super()._keep(pipeline)
         self.classes_ = np.array(getattr(pipeline.labels, "classes", ()))
 
     def _targets(self, y: Any) -> Any:
-        """Return class labels as they are, but one column [S, 1] as [S], with scikit-learn's DataConversionWarning.
+        """Check class labels and return them as they are, except that one column [S, 1] becomes [S].
 
-        Raises InputError for numbers that are measurements rather than classes, as scikit-learn judges; the name of a
-        column and a dictionary are not checked.
+        The latter warns with scikit-learn's DataConversionWarning. The name of a column and a dictionary are not
+        checked.
+
+        Raises:
+            InputError: numbers that are measurements rather than classes, as scikit-learn judges.
         """
         if isinstance(y, str | Mapping):
             return y
@@ -236,13 +243,19 @@ class RoMAERegressor(RegressorMixin, _Supervised):
         return tags
 
     def _keep(self, pipeline: Pipeline) -> None:
-        """Set `pipeline_`, and `_flat`, whether predictions are [S], if `fit` has not: True if there is one output."""
+        """Set `pipeline_`; for a loaded one also `_flat`, whether predictions are [S] and not [S, outputs].
+
+        `_flat` is True if there is one output. After `fit` it is there already, and stays.
+        """
         super()._keep(pipeline)
         if not hasattr(self, "_flat"):  # of a loaded pipeline
             self._flat = pipeline.labels is not None and pipeline.labels.outputs == 1
 
     def _targets(self, y: Any) -> Any:
-        """Return the targets as they are, and set `_flat`: whether they are [S], as predictions then are."""
+        """Return the targets as they are, and set `_flat`: whether they are [S], so that predictions are, too.
+
+        It is False for targets [S, outputs], even with one output.
+        """
         self._flat = isinstance(y, str) or np.asarray(y).ndim < 2
         return y
 
@@ -273,7 +286,8 @@ class RoMAERegressor(RegressorMixin, _Supervised):
         Returns
         -------
         ndarray of shape [S] or [S, outputs], or (value, lower, upper) of such
-            Numbers, laid out as the targets of `fit`; a loaded pipeline of one output gives [S].
+            Numbers of the shape that the targets of `fit` had; a loaded estimator with one output gives [S]. With
+            `return_interval` a tuple of the numbers and of the lower and upper ends of their intervals.
 
         Raises
         ------
@@ -313,15 +327,17 @@ class RoMAESurvival(_Supervised):
         self.edges_ = np.array(getattr(pipeline.labels, "edges", ()))
 
     def _labels_of(self, dataset: Any, X: Any, y: Any) -> Any:
-        """Return events and durations in the order of the S series, as a structured array [S].
+        """Return events and durations in the order of the S series.
 
-        Of a pair of columns or arrays, a series without either has the time NaN. Anything but a pair is treated as
-        labels of other tasks are.
+        A pair of columns or arrays becomes a structured array [S] with the fields "event" (bool) and "time", which is
+        NaN for a series that lacks either. Anything else, such as a structured array, is aligned with the series like
+        labels of other tasks.
 
         Args:
             dataset: the S series, which were made from `X`.
             X: the data as the caller gave them; a data frame may have the columns of events and durations.
-            y: events and durations, in any form that `fit` accepts.
+            y: a tuple of events and durations, in this order, each an array, a dictionary or pandas Series by id, or
+                the name of a column of `X`; a pandas data frame of two such columns; or a structured array [S].
 
         Raises:
             InputError: a tuple of other than two parts; durations or events that cannot be used.
@@ -337,9 +353,10 @@ class RoMAESurvival(_Supervised):
         return event_times(time, event)
 
     def _score(self, truth: Any, predicted: np.ndarray) -> float:
-        """Return Harrell's concordance of predicted times [S] with the structured array `truth` [S].
+        """Return Harrell's concordance of predicted times [S] with the true ones, from 0 to 1.
 
-        The first field of `truth` says whether the event was seen, the second is the duration.
+        `truth` is a structured array [S], whose first field says whether the event was seen; the second is the
+        duration.
         """
         event, time = (np.asarray(truth[name]) for name in truth.dtype.names)
         return concordance(time, event, predicted)

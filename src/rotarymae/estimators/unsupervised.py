@@ -55,9 +55,9 @@ class _Unsupervised(Estimator):
         return self
 
     def _changes(self) -> dict[str, Any]:
-        """Return {option: value} of the fit's options that differ from the parameters of that name; here none.
+        """Return {option: value}, options of the fit that get another value than the parameter of that name; here {}.
 
-        Subclasses raise InputError for parameters that cannot be used.
+        `RoMAEEmbedder` overrides it: it changes `pool`, and raises InputError for one that is unknown.
         """
         return {}
 
@@ -75,9 +75,10 @@ class RoMAEInterpolator(_Unsupervised):
 
     @classmethod
     def _suited(cls, pipeline: Pipeline, folder: str | Path) -> Pipeline:
-        """Return the pre-trained part of a loaded pipeline, which interpolates; InputError if it has no autoencoder.
+        """Return the pre-trained part of a loaded pipeline, which interpolates; `folder` is not read.
 
-        `folder` is not used.
+        Raises:
+            InputError: the pipeline has no pre-trained part (autoencoder).
         """
         return pipeline.pretrained
 
@@ -93,7 +94,11 @@ class RoMAEInterpolator(_Unsupervised):
         return tags
 
     def _answering(self) -> Pipeline:
-        """Return the fitted pipeline; before `fit` the shipped any-series, with an InputWarning ("untrained")."""
+        """Return the fitted pipeline or, before `fit`, the shipped model any-series.
+
+        Warns:
+            InputWarning: before `fit`; its `code` is "untrained".
+        """
         if hasattr(self, "pipeline_"):
             return self._fitted()
         text = "no training: a model trained on drawn functions answers; `fit` learns what these series have in common."
@@ -137,9 +142,9 @@ class RoMAEInterpolator(_Unsupervised):
     def score(self, X: Any, y: Any = None) -> float:
         """Return R² at hidden observations: a quarter of each series', always the same, predicted from the rest.
 
-        For a model that learnt to forecast (`masking="future"`) the latest ones are hidden. It is computed from
-        standardised values, all channels and value columns together, without limits; 1 is perfect, 0 as good as the
-        mean.
+        The hidden ones are drawn at random; for a model that learnt to forecast (`masking="future"`) they are the
+        latest. R² is computed from standardised values, all channels and value columns together. Limits (censored
+        values such as <5) do not count. 1 is perfect, 0 as good as the mean.
 
         Parameters
         ----------
@@ -196,7 +201,11 @@ class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ArrayOpti
         self._n_features_out = encoder_of(pipeline.model).config.embed_dim
 
     def _changes(self) -> dict[str, Any]:
-        """Return {"pool": "cls" or "mean"}, the pooling of training; raise InputError for an unknown `pool`."""
+        """Return {"pool": how}, the pooling to train with: "cls" if the parameter `pool` is "cls", else "mean".
+
+        Raises:
+            InputError: an unknown `pool`.
+        """
         choose("pool", self.pool, get_args(AutoPool))
         return {"pool": "cls" if self.pool == "cls" else "mean"}
 

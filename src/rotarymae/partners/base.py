@@ -34,14 +34,24 @@ class Partner(Protocol):
 
     @classmethod
     def suits(cls, task: str, dataset: AnyDataset) -> bool:
-        """Return whether the method suits a task ("classification", "regression" or "survival") and training data."""
+        """Return whether the method can learn a task from training data, and is worth it.
+
+        Args:
+            task: "classification", "regression" or "survival".
+            dataset: the training data.
+        """
         ...
 
     @classmethod
     def rows(cls, task: str, dataset: AnyDataset) -> int:
-        """Return from how many series the method learns a task, at least the number in the training data `dataset`.
+        """Return the number of series that the method learns from: those of the training data, and copies of them.
 
-        More than that where the method also learns from altered copies of them, such as shortened ones; here as many.
+        This method returns their number alone, len(dataset). A partner that also learns from altered copies of them,
+        such as shortened ones, returns more.
+
+        Args:
+            task: "classification", "regression" or "survival".
+            dataset: the training data.
         """
         return len(dataset)
 
@@ -62,10 +72,11 @@ class Partner(Protocol):
             dataset: the S training series, or arrays; the method suits them.
             truth: targets of the S series of `dataset`. Classification: class numbers int [S] from 0, every class
                 present. Regression: numbers [S, outputs], NaN where one is missing. Survival: weights [S, K + 1] of K
-                intervals, and of the time after them, in the likelihood; see `labels.EventTimes`.
+                intervals, and of the time after them, in the likelihood; see `survival.EventTimes.encode`.
             static: columns with one value per series that the method may read besides the observations.
             seed: fixes all random choices; the same seed gives the same method.
-            rows: number of series and altered copies to learn from, at least S; None means as many as `rows` returns.
+            rows: number of series and altered copies to learn from, at least S; None means as many as the method
+                `rows` returns. Partners that make no copies do not read it.
         """
         ...
 
@@ -74,7 +85,8 @@ class Partner(Protocol):
 
         Returns:
             Classification: probabilities [S, classes]. Survival: probabilities [S, K + 1] of the event in each of K
-            intervals, and after all of them. Regression: values [S, outputs], in the units of the training targets.
+            intervals, and in the last column after all of them. Regression: values [S, outputs], in the units of the
+            training targets.
 
         Raises:
             InputError: other channels or value columns than in training.
@@ -101,7 +113,11 @@ class Partner(Protocol):
 
 
 def save_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
-    """Write arrays {name: array} to a safetensors file. Raises OSError if it cannot be written, as on a full disk."""
+    """Write arrays {name: array} to a safetensors file.
+
+    Raises:
+        OSError: the file cannot be written, as on a full disk.
+    """
     try:
         save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, path)
     except SafetensorError as error:
@@ -113,8 +129,8 @@ def load_arrays(path: Path, layout: dict[str, tuple[type, tuple[int | str, ...]]
 
     Args:
         path: the file.
-        layout: {name: (dtype, shape)} of all arrays of the file. A text in a shape stands for a size that is equal
-            wherever the text occurs.
+        layout: {name: (dtype, shape)} of all arrays that the file must hold. A text in a shape, such as "features",
+            stands for any size, but the same size in all shapes that have this text.
 
     Raises:
         ModelDirectoryError: the file cannot be read; an array is absent, not in `layout`, empty, of another dtype or
@@ -147,11 +163,11 @@ def load_arrays(path: Path, layout: dict[str, tuple[type, tuple[int | str, ...]]
 def read_settings(kind: type, settings: Any, path: Path) -> Any:
     """Create an instance of the dataclass `kind` from settings {field: value} as JSON gives them.
 
-    Lists become tuples, and dictionaries the dataclasses that the fields ask for.
+    Lists become tuples, and dictionaries the dataclasses that the fields ask for. `path` is the file that the settings
+    belong to; it is named in the error, and is not read.
 
     Raises:
-        ModelDirectoryError: no dictionary; a field that is missing, unknown or of another type. It names the file
-            `path`, which is not read.
+        ModelDirectoryError: settings that are no dictionary; a field that is missing, unknown or of another type.
     """
     try:
         return from_fields(kind, settings, "the record of settings")
@@ -160,6 +176,6 @@ def read_settings(kind: type, settings: Any, path: Path) -> Any:
 
 
 def check(condition: bool, path: Path, field: str) -> None:
-    """Raise ModelDirectoryError unless a condition holds; it names the file `path` and the wrong field in it."""
+    """Raise ModelDirectoryError if `condition` is False; the message names the file `path` and the `field` at fault."""
     if not condition:
         raise ModelDirectoryError(f"{path}: the field {field!r} does not hold what this version writes. {ANEW}")

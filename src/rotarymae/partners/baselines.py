@@ -24,16 +24,18 @@ CONSTANT_NAMES = {"classification": "most_common_class", "regression": "training
 
 
 def constant(task: str, truth: NDArray[Any]) -> Floats:
-    """Return one prediction for any series, from the targets of the training series alone.
+    """Return the one prediction for every series that the targets of the training series alone give.
 
     Args:
         task: "classification", "regression" or "survival".
-        truth: of the training series: class numbers int [S] from 0, values [S, outputs] with NaN where one is missing,
-            or for survival the weights of the intervals in the likelihood [S, K + 1], as of `FollowUp.of`.
+        truth: targets of the S training series. Classification: class numbers int [S] from 0. Regression: values
+            [S, outputs], NaN where one is missing. Survival: weights [S, K + 1] of K intervals, and of the time after
+            them, in the likelihood; see `survival.EventTimes.encode`.
 
     Returns:
-        The frequencies [classes]; the means [outputs]; or the probabilities [K + 1] of the event in each interval, and
-        after all, by the life table: hazards are events over time at risk.
+        Classification: the frequencies of the classes [classes], up to the highest number in `truth`. Regression: the
+        means [outputs]. Survival: the probabilities [K + 1] of the event in each interval, and after all of them, by
+        the life table, whose hazards are events over time at risk.
     """
     if task == "classification":
         return np.bincount(truth) / len(truth)
@@ -48,26 +50,42 @@ Method = Callable[[Floats, Floats, Floats, float], Floats]
 
 
 def _straight_line(queries: Floats, times: Floats, values: Floats, season: float) -> Floats:
-    """Return values [q] on the line between neighbours, constant before the first and after the last observation.
+    """Interpolate linearly at the times `queries` [q]; return values [q].
 
-    `season` is not read.
+    They are constant before the first and after the last observation.
+
+    Args:
+        queries: the times to predict for.
+        times, values: [m] of the observations, at least one, in the order of time.
+        season: not read.
     """
     return np.interp(queries, times, values)
 
 
 def _last_value(queries: Floats, times: Floats, values: Floats, season: float) -> Floats:
-    """Return the value [q] of the latest observation at or before each query time; before all, that of the first.
+    """Return, for each of the times `queries` [q], the value of the latest observation at or before it, [q].
 
-    `season` is not read.
+    A time before all observations gets the value of the first.
+
+    Args:
+        queries: the times to predict for.
+        times, values: [m] of the observations, at least one, in the order of time.
+        season: not read.
     """
     return values[np.searchsorted(times, queries, side="right").clip(1) - 1]
 
 
 def _seasonal_naive(queries: Floats, times: Floats, values: Floats, season: float) -> Floats:
-    """Return values [q] at times whole seasons from the query times, on the line between neighbours.
+    """Return, for each of the times `queries` [q], the value at the same phase of the last observed season, [q].
 
-    Each is the latest such time at or before the last of `times`. Without a season it is the query time itself; the
-    value after the last observation is then constant.
+    A query is shifted by whole seasons, back or forward, to the latest time that is not after the last observation;
+    the value there is interpolated linearly. Without a season it is not shifted, and gets the last value if it is after
+    the last observation. Before the first observation the value is that of the first.
+
+    Args:
+        queries: the times to predict for.
+        times, values: [m] of the observations, at least one, in the order of time.
+        season: length of a season; 0 for none.
     """
     if season:
         queries = queries - season * np.ceil((queries - times[-1]) / season)
@@ -75,9 +93,14 @@ def _seasonal_naive(queries: Floats, times: Floats, values: Floats, season: floa
 
 
 def _drift(queries: Floats, times: Floats, values: Floats, season: float) -> Floats:
-    """Return values [q] on the line through the first and the last observation; the last if both are at one time.
+    """Return values [q], at the times `queries`, on the line through the first and the last observation.
 
-    `season` is not read.
+    If both are at one time, as a single observation is, all are the last value.
+
+    Args:
+        queries: the times to predict for.
+        times, values: [m] of the observations, at least one, in the order of time.
+        season: not read.
     """
     span = times[-1] - times[0]
     slope = (values[-1] - values[0]) / span if span > 0 else 0.0
@@ -85,7 +108,10 @@ def _drift(queries: Floats, times: Floats, values: Floats, season: float) -> Flo
 
 
 def _mean_so_far(queries: Floats, times: Floats, values: Floats, season: float) -> Floats:
-    """Return the mean of the visible values, the same for each query time, [q]; `times` and `season` are not read."""
+    """Return the mean of `values` [m], the same for each of the times `queries` [q], as an array [q].
+
+    `times` and `season` are not read; all methods of `METHODS` have them.
+    """
     return np.full(len(queries), values.mean())
 
 
@@ -101,9 +127,10 @@ METHODS = INTERPOLATION | FORECASTS
 
 
 def channel_means(dataset: SeriesDataset) -> Floats:
-    """Return the mean of each of V value columns in each channel, [channels, V]; NaN where nothing was observed.
+    """Return the mean over all series of each of V value columns in each channel, float64 [channels, V].
 
-    A data set without channels has one. Limits are not values.
+    NaN where no value was observed; limits (censored values, such as <5) are no values. A data set without channels
+    has one row.
     """
     channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
     total = np.zeros((channels, len(dataset.value_names)))
@@ -119,15 +146,15 @@ def predict_simply(
 ) -> dict[str, Floats]:
     """Return {method: predictions [n, V]} of hidden observations from visible ones of the same series and channel.
 
-    Where a series has no visible value of a channel, the mean of that channel over the training series is predicted, as
-    the method "mean" always does; it is NaN for a channel that they lack. The n predictions are in the order of
-    `hidden`: series by series, by time in each.
+    Where a series has no visible value of a channel, the channel's mean over the training series is predicted; the
+    method "mean" always predicts this. It is NaN for a channel that the training series lack. The n predictions are in
+    the order of `hidden`: series by series, by time in each.
 
     Args:
         names: of the methods, keys of `METHODS`.
-        train: series from which channel means are taken, and for "seasonal_naive" the season.
-        visible: the known observations, S series with V value columns; limits are no values.
-        hidden: the n observations to predict, of the same S series; their times and channels are read.
+        train: the training series, which give the means of channels and, for "seasonal_naive", the season.
+        visible: the known observations: S series with V value columns. Limits (censored values) are not read.
+        hidden: the n observations to predict, of the same S series; only their times and channels are read.
 
     Raises:
         InputError: `visible` and `hidden` do not hold the same series in one order.

@@ -87,10 +87,11 @@ def data_uri(figure: Figure) -> str:
 
 
 def _verdict(outcome: Outcome) -> str:
-    """Return the sentence at the top of the page: a metric of the task, of the method that predicts and the best other.
+    """Return the sentence at the top of the page: a metric of the method that predicts, and of the best other one.
 
-    The task is the first scored one of classes, numbers, times to an event, interpolation and reconstruction; "Nothing
-    was scored." without any.
+    The metric is that of the first of these tasks that was scored: classes (AUROC for two of them, accuracy for more),
+    numbers (RMSE of the first output), times to an event (concordance), interpolation (scaled RMSE of the first column
+    of values), reconstruction (scaled RMSE). If none was, the sentence is "Nothing was scored."
     """
     metrics = outcome.metrics
     chosen = metrics.get("predictor", {}).get("chosen", "model")
@@ -118,20 +119,22 @@ def _verdict(outcome: Outcome) -> str:
 
 
 def _per_cent(share: float) -> str:
-    """Return a share as text in whole per cent: 0.873 becomes "87 %"."""
+    """Return a share, from 0 to 1, as text in whole per cent: 0.873 becomes "87 %"."""
     return f"{100 * share:.0f} %"
 
 
 def _compared(
     says: str, methods: Mapping[str, Mapping[str, float]], name: str, chosen: str, form: Callable[[float], str]
 ) -> str:
-    """Return a sentence on a metric of the chosen method, and of the best other one, if any has a finite value.
+    """Return a sentence that compares a metric of the chosen method with that of the best other one.
+
+    Methods without a finite value are left out; if there is no other one, the sentence is on the chosen method alone.
 
     Args:
         says: beginning of the sentence, in which {} stands for the metric of the chosen method.
         methods: {method: {metric: value}}, named as in metrics.json; each has the metric.
-        name: of the metric.
-        chosen: the chosen method.
+        name: name of the metric, which also says whether the least or the largest value is the best.
+        chosen: name of the chosen method.
         form: turns a value of the metric to text.
     """
     known = {method: row[name] for method, row in methods.items() if method != chosen and math.isfinite(row[name])}
@@ -143,9 +146,9 @@ def _compared(
 
 
 def _comparisons(outcome: Outcome) -> list[Section]:
-    """Return a list of one section, with the tables that compare methods; an empty list where nothing was scored.
+    """Return a list of one section, with the tables that compare methods; an empty list if nothing was scored.
 
-    The text of the section says which method predicts, and why.
+    For labels the text of the section says which method predicts, and why.
     """
     tables = comparisons(outcome.metrics)
     explanation = "The same data given to each method; the best value is bold."
@@ -211,7 +214,7 @@ def _run(outcome: Outcome) -> Section:
 def _notes(outcome: Outcome, notes: tuple[str, ...], anonymous: bool) -> Section:
     """Return the last section: the sentences `notes`, and one on the private data that the page holds.
 
-    `anonymous` says whether it was written without single examples.
+    `anonymous` says whether ids and values of single examples are left out of the page.
     """
     noun, count = outcome.dataset.noun, f"{len(outcome.dataset):,}"
     if anonymous:
@@ -231,5 +234,8 @@ def _notes(outcome: Outcome, notes: tuple[str, ...], anonymous: bool) -> Section
 
 
 def _pairs(facts: Mapping[str, object], title: str = "", caption: str = "") -> Table:
-    """Return facts {name: value} as a table of two columns without a head: name, and value as text."""
+    """Return facts {name: value} as a table of two columns without a head: the name, and the value as text.
+
+    Values are written as `cell_text` does it. `title` and `caption` stand above and below the table.
+    """
     return Table([(name, {"": cell_text(value)}) for name, value in facts.items()], title, caption=caption)

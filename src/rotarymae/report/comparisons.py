@@ -25,10 +25,13 @@ CHANNEL_ROWS = 20  # rows of a table of channels
 
 
 def comparisons(metrics: Mapping[str, Any]) -> list[Table]:
-    """Return the tables that compare methods, for the content of a metrics.json; [] where nothing was scored.
+    """Return the tables that compare methods; [] if nothing was scored.
 
-    Classes, numbers and times to an event have a row per method, and so have scores of early predictions and of hidden
-    patches. Errors at hidden observations have a row per column of values, or per channel, and a column per method.
+    Tables of classes, numbers, times to an event, early predictions and hidden patches have a row per method. Those of
+    errors at hidden observations have a row per column of values, or per channel, and a column per method.
+
+    Args:
+        metrics: the content of a metrics.json; a table is left out if it has no such scores.
     """
     ahead = metrics.get("horizon")
     tables, where = [], f"on {scored_words(metrics)}" if ahead is None else f"up to {ahead} ahead"
@@ -53,9 +56,11 @@ def comparisons(metrics: Mapping[str, Any]) -> list[Table]:
 
 
 def _interpolations(values: Mapping[str, Any], where: str) -> Iterator[Table]:
-    """Yield two tables of errors at hidden observations: scaled, over all channels, and per channel, each in its unit.
+    """Yield two tables of root mean squared errors at hidden observations, with a column per method.
 
-    Of more than 20 rows the second table shows those with the largest scaled errors.
+    The first has a row per column of values, with errors scaled and over all channels. The second has a row per column
+    of values and channel, or per column of values without channels, with errors in its unit; it shows no more than the
+    20 rows whose scaled errors are largest.
 
     Args:
         values: {column of values: scores}, "interpolation" of metrics.json; {} yields no table.
@@ -79,7 +84,8 @@ def _interpolations(values: Mapping[str, Any], where: str) -> Iterator[Table]:
 def error_table(title: str, parts: Iterable[tuple[str, Any]], error: str, caption: str) -> Table:
     """Return a table of errors at hidden observations: a row per part, a column per method, the smallest error bold.
 
-    Further columns are the shares of hidden observations inside each band, and how many were hidden.
+    Further columns are the share of hidden observations inside each band that is predicted (none without bands), and
+    how many observations were hidden.
 
     Args:
         title, caption: above and below the table.
@@ -99,12 +105,13 @@ def error_table(title: str, parts: Iterable[tuple[str, Any]], error: str, captio
 def _methods(title: str, methods: Mapping[str, Mapping[str, float]], caption: str = "") -> Table:
     """Return a table with a row per method and a column per metric, the best value of each metric in bold.
 
-    A metric of which neither high nor low is better has no bold value, nor has one that "model", the trained model,
+    Some metrics have no bold value: those of which neither high nor low is better, and those that the trained model
     lacks.
 
     Args:
         title, caption: above and below the table.
-        methods: {method: {metric: value}}, named as in metrics.json; includes "model". The table has words for them.
+        methods: {method: {metric: value}}, named as in metrics.json; the trained model is "model" and must be there.
+            In the table methods and metrics have longer names.
     """
     rows: dict[str, dict[str, object]] = {name: {**row} for name, row in rows_in_words(methods).items()}
     for metric in (metric_of(name) for name in methods["model"]):
@@ -116,9 +123,10 @@ def _methods(title: str, methods: Mapping[str, Mapping[str, float]], caption: st
 
 
 def _with_best(values: Mapping[str, Any], better: Any) -> dict[str, object]:
-    """Return {name: number} with the best finite numbers as `Best`; unchanged if fewer than two are finite.
+    """Return {name: number} with the best finite number as a `Best`, which a table shows in bold.
 
-    `better` is the function that chooses the best: min or max.
+    Equally good ones are all `Best`. Nothing is changed if fewer than two numbers are finite. `better` is the function
+    that chooses the best of a list: min or max.
     """
     finite = [x for x in values.values() if math.isfinite(x)]
     best = better(finite) if len(finite) > 1 else None

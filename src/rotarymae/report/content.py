@@ -72,11 +72,11 @@ class Section:
 
 
 def cell_text(value: object) -> str:
-    """Return a value as text: 12,345 · 0.7035 · 3.21e-05 · yes · a: 1, b: 2; a dash for None and NaN.
+    """Return a value as text, such as 12,345 or 0.7035 or 3.21e-05; None and NaN become a dash.
 
-    Integers have all their digits. Other numbers have four; from 1,000 to 10 million they are rounded to whole ones.
-    Lists, tuples and dictionaries become their values with commas between, or a dash if they are empty; anything else
-    becomes str(value).
+    Integers have all their digits. Other numbers have four significant ones, but are rounded to whole numbers where
+    their size is from 1,000 to 10 million. Booleans become yes and no. Lists and tuples become their values with commas
+    between, dictionaries "a: 1, b: 2"; an empty one becomes a dash. Anything else becomes str(value).
     """
     if isinstance(value, Mapping):
         return ", ".join(f"{name}: {cell_text(one)}" for name, one in value.items()) or "–"

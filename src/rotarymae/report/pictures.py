@@ -65,9 +65,10 @@ class Picture:
 
 
 def draw_series(outcome: Outcome) -> Parts:
-    """Draw at most six scored series with visible and hidden observations, the predicted curve and its bands.
+    """Yield drawings of six scored series (fewer if there are fewer), chosen at random, one drawing each.
 
-    Nothing where the run did not interpolate. Only the first column of values is drawn.
+    Each shows the visible and the hidden observations, the predicted curve and its bands, by the first column of
+    values. Nothing is yielded if the run did not interpolate.
     """
     if outcome.visible is None or outcome.hidden is None:
         return
@@ -90,15 +91,17 @@ def draw_series(outcome: Outcome) -> Parts:
 def _draw_observations(outcome: Outcome, parts: tuple[Any, ...], caption: str, **marks: Any) -> Drawing:
     """Draw one series in the table's units, by the first column of values, with error bars where errors are known.
 
-    Only the 12 channels with most observations are drawn. The axis of values is logarithmic, linear around 0, where a
-    few values reach far beyond the others.
+    Only the 12 channels with most observations are drawn. If a few values reach far beyond the others, the axis of
+    values is logarithmic, but linear around 0.
 
     Args:
         outcome: the results of the run, for the names of columns and channels.
         parts: the series as a `Series`, or several parts of it, such as what was visible and what was hidden; at least
             one.
-        caption: end of the caption of the drawing, which also says what bars are and how many channels are left out.
-        marks: `hidden` and `curve` of `plots.interpolation`, for the observations of all parts in their order.
+        caption: sentences for the caption of the drawing. Others are added: what error bars are, and how many channels
+            are drawn where some are left out.
+        **marks: the arguments `hidden` (bool, for the observations of all parts in their order) and `curve` of
+            `plots.interpolation`.
     """
     preprocessor = outcome.pipeline.require_series()
     times, values = np.concatenate([one.times for one in parts]), np.concatenate([one.values for one in parts])
@@ -137,10 +140,12 @@ def _draw_observations(outcome: Outcome, parts: tuple[Any, ...], caption: str, *
 
 
 def draw_reconstructions(outcome: Outcome) -> Parts:
-    """Draw at most six scored pictures, or spectrograms, with hidden patches and their reconstructions.
+    """Yield drawings of six scored pictures, videos or sounds (fewer if there are fewer), chosen at random, one each.
 
-    A video shows its first frame. The time of a sound runs from left to right, with low frequencies at the bottom. Of
-    other than three channels the first is shown. Nothing where the run reconstructed none.
+    Each shows the array, what the model saw of it, and the reconstruction of its hidden patches. Of a video the first
+    frame is shown; of a sound the spectrogram, with time from left to right and low frequencies at the bottom. Three
+    channels are colours; of any other number the first channel is shown. Nothing is yielded if the run reconstructed
+    none.
     """
     dataset: Any = outcome.dataset
     rows = outcome.split.scored[dataset.lengths[outcome.split.scored] >= 2]  # as `score` reconstructs them
@@ -165,10 +170,11 @@ def draw_reconstructions(outcome: Outcome) -> Parts:
 
 
 def draw_bands(outcome: Outcome) -> Parts:
-    """Tabulate the share of hidden points inside each band, next to the share that the band promises.
+    """Yield a table of the share of hidden observations inside each band, and the verdict on this share.
 
-    If hidden points lie in several groups by distance to the nearest observation, `draw_by_distance` follows. Nothing
-    where the run did not interpolate, or predicts no deviation. Only the first column of values counts.
+    If metrics.json has several groups of hidden observations by their distance to the nearest visible one, the drawing
+    of `draw_by_distance` follows. Only the first column of values counts. Nothing is yielded if the run did not
+    interpolate, or if the model predicts no bands.
     """
     scores = next(iter(outcome.metrics.get("interpolation", {}).values()), {})
     points, rows = scores.get("hidden_observations", 0), []
@@ -188,12 +194,14 @@ def draw_bands(outcome: Outcome) -> Parts:
 
 
 def draw_by_distance(rows: list[dict[str, Any]], unit: float) -> Drawing:
-    """Draw errors of all methods, and the shares of hidden points inside bands, by the distance to the nearest point.
+    """Draw errors of all methods, and the shares of hidden observations inside bands, by distance.
+
+    The distance is that of a hidden observation to the nearest visible one, in the table's unit of time.
 
     Args:
-        rows: "by_distance" of the interpolation's scores in metrics.json: groups of hidden points, near first, at least
-            one.
-        unit: the table's time per unit of position, in which distances are stored.
+        rows: "by_distance" of the interpolation's scores in metrics.json: groups of hidden observations, near first, at
+            least one.
+        unit: the table's time in one unit of position, the unit in which `rows` have distances.
     """
     figure, at = Figure((9.2, 3.6)), np.arange(len(rows))
     left, right = figure.subplots(1, 2)
@@ -223,12 +231,12 @@ def draw_by_distance(rows: list[dict[str, Any]], unit: float) -> Drawing:
 def verdict(promise: float, share: float, points: int) -> str:
     """Return "as promised", "too narrow" or "too wide" for a band.
 
-    It is as promised if both shares differ by at most 0.02, or two standard errors where that is more.
+    It is as promised if the two shares differ by at most 0.02, or by at most two standard errors where that is more.
 
     Args:
-        promise: the band's nominal share of points inside, such as 0.95.
-        share: the share of points that were inside.
-        points: number of points, taken as independent.
+        promise: the band's nominal share of hidden observations inside, such as 0.95.
+        share: the share of hidden observations that were inside.
+        points: number of hidden observations, taken as independent.
     """
     noise = 2 * (promise * (1 - promise) / max(points, 1)) ** 0.5
     if abs(share - promise) <= max(noise, 0.02):
@@ -237,9 +245,9 @@ def verdict(promise: float, share: float, points: int) -> str:
 
 
 def _class_predictions(outcome: Outcome) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """Return the classes of the n scored series as numbers from 0: true int [n], decided int [n]; probabilities [n, K].
+    """Return the true classes int [n] of the n scored series, the decided ones int [n], and probabilities [n, K].
 
-    None where the run predicts no classes.
+    Classes are numbers from 0, the places in `outcome.classes`, which has K. None if the run predicts no classes.
     """
     if not outcome.classes or outcome.predicted is None or outcome.labels is None:
         return None
@@ -251,9 +259,10 @@ def _class_predictions(outcome: Outcome) -> tuple[np.ndarray, np.ndarray, np.nda
 
 
 def draw_classes(outcome: Outcome) -> Parts:
-    """Draw the confusion matrix, and tabulate precision, recall and F1 of each class; nothing without classes.
+    """Yield a drawing of the confusion matrix, then a table of precision, recall and F1 of each class.
 
-    Rows of the matrix are true classes, in per cent.
+    Rows of the matrix are true classes; its cells are per cent of a row. Nothing is yielded if the run predicts no
+    classes.
     """
     predictions = _class_predictions(outcome)
     if predictions is None:
@@ -273,9 +282,11 @@ def draw_classes(outcome: Outcome) -> Parts:
 
 
 def class_table(labels: np.ndarray, predicted: np.ndarray, names: tuple[str, ...], scored: str) -> Table:
-    """Return a table of precision, recall, F1 and number of series of each class, and of the means as in metrics.json.
+    """Return a table with a row per class: precision, recall, F1 and the number of series.
 
-    Means are over the classes that some series has, or is taken for.
+    A last row has the means of precision, recall and F1, and the number of all series. The means are over the classes
+    that some series has or is taken for, each counting equally. What is undefined, such as the precision of a class
+    that no series is taken for, is 0.
 
     Args:
         labels, predicted: int [n], true and decided class numbers from 0 of the n scored series.
@@ -292,10 +303,10 @@ def class_table(labels: np.ndarray, predicted: np.ndarray, names: tuple[str, ...
 
 
 def draw_mistakes(outcome: Outcome) -> Parts:
-    """Draw at most three scored series that were predicted wrong; nothing for survival, pictures and sounds.
+    """Yield drawings of at most three scored series that were predicted wrong, one drawing each.
 
-    For classes it is one series of each of the three most frequent confusions; for a regression those of the largest
-    errors.
+    For classes they are one series of each of the three most frequent confusions; for a regression the three with the
+    largest errors. Nothing is yielded for times to an event, for pictures, videos and sounds, or without labels.
     """
     predictions, at, dataset = _class_predictions(outcome), outcome.split.scored, outcome.dataset
     if dataset.kind == "patches":
@@ -313,14 +324,15 @@ def draw_mistakes(outcome: Outcome) -> Parts:
 def confusions(
     labels: np.ndarray, predicted: np.ndarray, probabilities: np.ndarray, names: tuple[str, ...]
 ) -> Iterator[tuple[int, str]]:
-    """Yield (index, caption) of the most certain mistake of each of the three most frequent confusions.
+    """Yield (index, caption) of one wrongly predicted series for each of the three most frequent confusions.
 
-    A confusion is a pair of a true and another decided class. Fewer are yielded where there are fewer.
+    A confusion is a pair of a true class and another class that was decided. The series is the one whose decided class
+    has the largest probability. The most frequent confusion is first; if there are fewer than three, fewer are yielded.
 
     Args:
-        labels, predicted: int [n], true and decided class numbers from 0; the index is into these.
-        probabilities: [n, K] of the classes.
-        names: [K] of the classes, for the captions.
+        labels, predicted: int [n], true and decided class numbers from 0. The index that is yielded is into these.
+        probabilities: [n, K] probabilities of the K classes.
+        names: [K] names of the classes, for the captions.
     """
     wrong = np.flatnonzero(labels != predicted)
     pairs, counts = np.unique(np.stack([labels[wrong], predicted[wrong]], 1), axis=0, return_counts=True)
@@ -335,7 +347,8 @@ def confusions(
 def _largest_errors(outcome: Outcome) -> Iterator[tuple[int, str]]:
     """Yield (index, caption) of the three scored series with the largest errors of a regression's first output.
 
-    The index is a series' place among those that are scored. Series without that label are left out.
+    The largest error is first. The index counts the scored series. Series without a label for this output are left out,
+    so that fewer than three may be yielded.
     """
     at = outcome.split.scored
     truth = np.asarray(outcome.labels, np.float64).reshape(len(outcome.dataset), -1)[at, 0]
@@ -347,9 +360,9 @@ def _largest_errors(outcome: Outcome) -> Iterator[tuple[int, str]]:
 
 
 def draw_thresholds(outcome: Outcome) -> Parts:
-    """Draw the ROC curve and the precision-recall curve of the second of two classes.
+    """Yield one drawing: the ROC curve and the precision-recall curve of the second of two classes.
 
-    Nothing for another number of classes, or where the scored series are all of one.
+    Nothing is yielded for another number of classes, without classes, or if all scored series are of one class.
     """
     predictions = _class_predictions(outcome)
     if predictions is None or len(outcome.classes) != 2 or len(np.unique(predictions[0])) < 2:
@@ -362,9 +375,10 @@ def draw_thresholds(outcome: Outcome) -> Parts:
 
 
 def draw_reliability(outcome: Outcome) -> Parts:
-    """Draw the share of decided classes that are right, by the largest probability of the series.
+    """Yield one drawing: the share of decided classes that are right, by the largest probability that a series has.
 
-    Nothing without classes, or with fewer than 20 scored series.
+    Series are put into at most ten bins of about equally many by this probability. Nothing is yielded without classes,
+    or with fewer than 20 scored series.
     """
     predictions = _class_predictions(outcome)
     if predictions is None or len(predictions[0]) < 20:
@@ -379,7 +393,10 @@ def draw_reliability(outcome: Outcome) -> Parts:
 
 
 def draw_regression(outcome: Outcome) -> Parts:
-    """Draw predicted against true values of the scored series, one picture for each output; nothing for other tasks."""
+    """Yield a drawing of predicted against true values of the scored series for each output of a regression.
+
+    Series without a label for an output are left out of its drawing. Nothing is yielded for other tasks.
+    """
     if "regression" not in outcome.metrics or outcome.predicted is None or outcome.labels is None:
         return
     at = outcome.split.scored
@@ -397,9 +414,10 @@ def draw_regression(outcome: Outcome) -> Parts:
 
 
 def draw_survival(outcome: Outcome) -> Parts:
-    """Draw predicted survival of groups of scored series next to Kaplan and Meier's estimate; nothing for other tasks.
+    """Yield one drawing of times to an event: predicted survival next to Kaplan and Meier's estimate.
 
-    Groups are thirds by expected time, or fewer where one would have less than 20 series.
+    Both are of groups of scored series: thirds by predicted expected time, or fewer groups where one would have less
+    than 20 series. Nothing is yielded for other tasks.
     """
     labels: Any = outcome.pipeline.labels
     at = outcome.split.scored
@@ -423,7 +441,10 @@ def draw_survival(outcome: Outcome) -> Parts:
 
 
 def draw_learning(outcome: Outcome) -> Parts:
-    """Draw training and validation losses by epoch, a picture for each of pre-training and fine-tuning, if made."""
+    """Yield a drawing of training and validation losses by epoch for pre-training, then one for fine-tuning.
+
+    A training that was not made has no drawing; without validation series there is no curve of validation losses.
+    """
     for stage, result in (("pre-training", outcome.fit.pretraining), ("fine-tuning", outcome.fit.finetuning)):
         history: Any = [] if result is None else result.history
         figure = Figure((5.2, 3.7))
