@@ -56,16 +56,17 @@ def fit_trees(
     follow_up: FollowUp | None = None,
     weight: Floats | None = None,
 ) -> str:
-    """Train boosted trees with LightGBM; return them as LightGBM's text.
+    """Train boosted trees with LightGBM; return them as text in LightGBM's format, which `check_trees` accepts.
 
     Args:
-        features: [S, F], NaN where one is missing.
-        target: [S] class numbers from 0, or numbers of about unit size, for LightGBM keeps them in single precision.
+        features: [S, F] of S series, NaN where one is missing.
+        target: [S] class numbers from 0; or a regression's numbers, of about unit size, because LightGBM keeps them in
+            single precision; or, for survival, the number of events of each series, 0 or 1.
         classes: number of classes; 0 for a regression or survival.
-        settings: LightGBM parameters besides COMMON, "feature_fraction" among them; and "balanced": True, which gives
-            all classes the same total weight.
-        follow_up: for survival, exposure and events of the series; `target` is then their number of events, and the
-            trees add up to the log-risk. None for other tasks.
+        settings: LightGBM parameters besides COMMON. "feature_fraction" must be among them; with few features it is
+            raised, so that a tree reads 20 or all. "balanced": True gives all classes the same total weight.
+        follow_up: for survival, time at risk and events of the series; the trees then add up to the log-risk. None for
+            other tasks.
         weight: [S] how much each series counts; None means equally. Not read for survival.
 
     Raises:
@@ -89,9 +90,10 @@ def fit_trees(
             raise InputError(f"boosted hazards need {least} series to learn from, and have {len(features)}; add some.")
 
         def gradients(log_risk: Floats, _: Any) -> tuple[Floats, Floats]:
-            """Return the gradient [S] of Cox's negative log partial likelihood by log-risks [S], and its curvature [S].
+            """Return first and second derivatives [S] of Cox's negative log partial likelihood by log-risks [S].
 
-            The curvature is about the expected number of events, as of a Poisson likelihood.
+            The second derivative is approximated by the expected number of events, as in a Poisson likelihood. LightGBM
+            passes a second argument, which is not read.
             """
             expected = follow_up.expected(np.clip(log_risk, -MAX_LOG_RISK, MAX_LOG_RISK))
             return expected - target, expected
@@ -111,7 +113,12 @@ def fit_trees(
 def _canonical(text: str, features: int, classes: int) -> str:
     """Rewrite a model of LightGBM, given as text, in the one form that `check_trees` accepts; return that text.
 
-    It has no statistics of training and no names of features. `features` and `classes` are numbers, as there.
+    It keeps the trees, and leaves out statistics of training and names of features.
+
+    Args:
+        text: the model, as LightGBM writes it.
+        features: number of features.
+        classes: number of classes; 0 for a regression or survival.
     """
     trees = text[: text.index("end of trees")].split("\nTree=")[1:]
     blocks = [
@@ -135,6 +142,7 @@ def check_trees(text: str, features: int, classes: int) -> None:
     LightGBM trusts its input: with a cycle prediction never ends, and an index out of range reads foreign memory.
 
     Args:
+        text: trees in LightGBM's format, from a file that may be damaged or hostile.
         features: number of features.
         classes: number of classes; 0 for a regression or survival.
     """
@@ -151,9 +159,12 @@ def check_trees(text: str, features: int, classes: int) -> None:
 
 
 def _check_tree(tree: dict[str, list[str]], number: int, features: int) -> None:
-    """Raise ValueError unless a tree {field: its words} has the expected counts, finite numbers, and no cycle.
+    """Raise ValueError unless a tree has the counts that its fields imply, finite numbers, and no cycle.
 
-    `number` is the index of the tree in the model, which its text must repeat.
+    Args:
+        tree: {field: its words}, the lines of the tree in LightGBM's text, such as {"threshold": ["0.5", "1.2"], ...}.
+        number: index of the tree in the model, which the field "Tree" must repeat.
+        features: number of features, which limits the field "split_feature".
     """
     inner = len(tree["leaf_value"]) - 1
     counts = tree["Tree"] + tree["num_leaves"] + tree["num_cat"]
@@ -192,18 +203,19 @@ class BoostedTrees:
 
     @classmethod
     def fit(cls, task: str, features: Floats, truth: NDArray[Any], seed: int, weight: Floats | None = None) -> Self:
-        """Fit `SEEDS` models with different seeds, whose scores are averaged; in a regression so many per output.
+        """Fit three models with different seeds, whose scores are averaged; for a regression three per output.
 
         Args:
             task: "classification", "regression" or "survival".
-            features: [S, F], NaN where one is missing.
+            features: [S, F] of S series, NaN where one is missing.
             truth: class numbers int [S] from 0, every class present; for a regression values [S, outputs], NaN where
-                one is missing; for survival the weights of the intervals in the likelihood [S, K + 1].
-            seed: the same gives the same trees.
-            weight: [S] how much each series of a classification counts; None means equally.
+                one is missing; for survival weights [S, K + 1] of K intervals, and of the time after them, in the
+                likelihood (see `survival.EventTimes.encode`).
+            seed: the same seed gives the same trees.
+            weight: [S] how much each series counts in a classification; None means equally. Not read for other tasks.
 
         Raises:
-            InputError: a single class; LightGBM failed.
+            InputError: a single class; fewer than 20 series for survival; LightGBM failed.
         """
         seeds = [seed * SEEDS + i for i in range(SEEDS)]  # two values of `seed` share none
         if task == "survival":
@@ -226,7 +238,12 @@ class BoostedTrees:
         return cls(0, tuple(texts), tuple(center.tolist()), tuple(scale.tolist()))
 
     def predict(self, features: Floats) -> Floats:
-        """Return probabilities [S, classes] or [S, K + 1] (intervals), or values [S, outputs], for features [S, F]."""
+        """Return predictions for features [S, F] of S series, NaN where one is missing; S may be 0.
+
+        Returns:
+            Classification: probabilities [S, classes]. Survival: probabilities [S, K + 1] of the event in each of K
+            intervals, and after all of them. Regression: values [S, outputs], in the units of the training targets.
+        """
         if self.rates:
             return interval_probabilities(self.log_risk(features), np.array(self.rates))
         if not len(features):
@@ -240,18 +257,22 @@ class BoostedTrees:
         return softmax(means[0], axis=1)
 
     def log_risk(self, features: Floats) -> Floats:
-        """Return the log-risk [S] of features [S, F]: the mean over seeds, clipped to ±20."""
+        """Return the log-risks [S] of series with the features [S, F], for survival: means over seeds, within ±20."""
         return np.clip(self._scores(features)[0], -MAX_LOG_RISK, MAX_LOG_RISK) if len(features) else np.zeros(0)
 
     def _scores(self, features: Floats) -> list[Floats]:
-        """Return the trees' scores of each output, [S] or [S, classes], averaged over seeds."""
+        """Return the sums of the trees' values for features [S, F], averaged over seeds, as a list.
+
+        The list has an array [S] for each output of a regression. For other tasks it has one array: [S] log-risks; [S]
+        logits of the second of two classes; or [S, classes] logits of more.
+        """
         scores = [booster.predict(features, raw_score=True, num_threads=1) for booster in self._boosters]
         outputs = len(scores) // SEEDS
         return [np.mean(scores[i::outputs], axis=0) for i in range(outputs)]
 
     @cached_property
     def _boosters(self) -> list[Any]:
-        """Return a LightGBM model for each of `texts`, in their order."""
+        """LightGBM's models (`Booster`), one for each of `texts`, in their order."""
         import lightgbm
 
         return [lightgbm.Booster(model_str=text) for text in self.texts]
@@ -286,11 +307,15 @@ class BoostedFeatures(Partner):
 
     @classmethod
     def rows(cls, task: str, dataset: AnyDataset) -> int:
-        """Return from how many series and copies of them it learns classes: 9 S, at most 24,000, and at least the S.
+        """Return the number of series and copies of them to learn from.
 
-        Series and copies have no more than 10 million observations, unless the series alone have. Arrays have no
-        copies, nor have other tasks: the redshift of 3,043 light curves was predicted worse with them (R² 0.61 instead
-        of 0.67).
+        For classes of S series it is 9 S, but at most 24,000, and no more than have about 10 million observations; it
+        is never less than S. Pictures, videos and sounds get no copies, and other tasks get none: the result is then S.
+        (The redshift of 3,043 light curves was predicted worse with copies: R² 0.61 instead of 0.67.)
+
+        Args:
+            task: "classification", "regression" or "survival".
+            dataset: the S training series, or arrays.
         """
         series = len(dataset)
         if task != "classification" or dataset.kind == "patches":
@@ -314,12 +339,17 @@ class BoostedFeatures(Partner):
 
         Args:
             task: "classification", "regression" or "survival".
-            dataset: S series or arrays.
+            dataset: S series, or S arrays of pictures, videos or sounds.
             truth: class numbers int [S] from 0, every class present; for a regression values [S, outputs], NaN where
-                one is missing; for survival the weights of the intervals in the likelihood [S, K + 1].
+                one is missing; for survival weights [S, K + 1] of K intervals, and of the time after them, in the
+                likelihood (see `survival.EventTimes.encode`).
             static: columns of `dataset` with one value per series, which become features.
-            seed: of trees and copies; the same gives the same trees.
-            rows: number of series and copies together; None means as many as `rows` returns.
+            seed: fixes trees and copies; the same seed gives the same trees.
+            rows: number of series and copies together, S for no copies; more than S only for a classification of
+                series. None means as many as the method `rows` returns.
+
+        Raises:
+            InputError: a single class; fewer than 20 series for survival; LightGBM failed.
         """
         copies = (cls.rows(task, dataset) if rows is None else rows) - len(dataset)
         if copies <= 0:
@@ -332,17 +362,29 @@ class BoostedFeatures(Partner):
         return cls(names, static, BoostedTrees.fit(task, features, truth[series], seed, weight))
 
     def predict(self, dataset: AnyDataset) -> Floats:
-        """Return what the trees predict for the S series, as `Partner.predict`."""
+        """Predict the target of each of the S series of `dataset`.
+
+        Returns:
+            Classification: probabilities [S, classes]. Survival: probabilities [S, K + 1] of the event in each of K
+            intervals, and after all of them. Regression: values [S, outputs], in the units of the training targets.
+
+        Raises:
+            InputError: other channels or value columns than in training.
+        """
         return self.trees.predict(series_features(dataset, self.static, self.features)[0])
 
     def save(self, path: Path) -> dict[str, Any]:
-        """Write the trees to the text file `path`; return the settings that `load` needs, as JSON."""
+        """Write the trees to the text file `path`; return the other fields as JSON can hold them, for `load`."""
         path.write_text("".join(self.trees.texts), encoding="ascii", newline="")
         return asdict(replace(self, trees=replace(self.trees, texts=())))
 
     @classmethod
     def load(cls, path: Path, task: str, settings: dict[str, Any]) -> Self:
-        """Return the method from the text file and the settings that `save` wrote and returned, as `Partner.load`."""
+        """Return the method from the text file `path` that `save` wrote, and the `settings` that it returned.
+
+        Raises:
+            ModelDirectoryError: a file or settings that `save` would not have written for the task.
+        """
         read = read_settings(cls, settings, path)
         trees = read.trees
         check(trees.classes >= 2 if task == "classification" else trees.classes == 0, path, "classes")
@@ -366,12 +408,15 @@ class BoostedFeatures(Partner):
 
 
 def _with_copies(dataset: SeriesDataset, copies: int, seed: int) -> tuple[SeriesDataset, NDArray[np.int64]]:
-    """Return the S series followed by copies that lack some observations, and of which series each is [S + copies].
+    """Return the S series followed by copies that lack some observations, and the series of each, int [S + copies].
 
-    All series have equally many copies, but for one that some drawn at random have more.
+    A copy keeps its first observation, and others at random. If the number of copies is no multiple of S, some series,
+    drawn at random, have one copy more than the others.
 
     Args:
-        seed: of the draw.
+        dataset: the S series.
+        copies: number of all copies together.
+        seed: fixes what is drawn.
     """
     whole, more = divmod(copies, len(dataset))
     first = (whole + 1) * len(dataset)
@@ -383,11 +428,13 @@ def _with_copies(dataset: SeriesDataset, copies: int, seed: int) -> tuple[Series
 def series_features(
     dataset: AnyDataset, static: tuple[StaticColumn, ...], known: tuple[str, ...] | None = None
 ) -> tuple[Floats, tuple[str, ...]]:
-    """Return features [S, F] of the series, and the names of the first ones, which were computed from observations.
+    """Return features [S, F] of S series, and the names of those that were computed from observations.
 
-    The features of static columns follow, so that there are fewer than F names if `static` is not empty.
+    Features from observations are the first columns; those of the static columns follow and have no names here.
 
     Args:
+        dataset: the S series, or arrays.
+        static: columns with one value per series, which become features, too.
         known: the names that were returned in training; None means that this is training.
 
     Raises:

@@ -27,12 +27,16 @@ SPREAD = 0.5  # the standard deviation of a temperature's logarithm, before any 
 
 
 def combine(task: str, predictions: Sequence[Floats], weights: Floats) -> Floats:
-    """Return the weighted mean [S, K] of predictions: of values, or of log-probabilities, renormalised.
+    """Return the predictions of several methods combined into one, [S, K].
+
+    Values of a regression are averaged by weight. Of probabilities the logarithms are averaged by weight; the result is
+    probabilities again, which sum to 1.
 
     Args:
-        task: "regression" averages values, any other task log-probabilities.
-        predictions: of each method, values or probabilities [S, K]; a probability counts as 1e-6 at least.
-        weights: of the methods, in the same order; they sum to 1.
+        task: "regression" averages values; "classification" and "survival" average log-probabilities.
+        predictions: an array [S, K] for each method: values of K outputs, or probabilities of K classes or intervals. A
+            probability counts as 1e-6 at least.
+        weights: weights of the methods, in the same order; they sum to 1.
     """
     if task != "regression":
         predictions = [np.log(np.clip(one, MIN_PROBABILITY, 1)) for one in predictions]
@@ -48,10 +52,9 @@ def nats(task: str, predicted: Floats, truth: NDArray[Any]) -> float:
 
     Args:
         task: "classification", "regression" or "survival".
-        predicted: probabilities [S, K], or a regression's values [S, outputs].
-        truth: class numbers int [S] from 0; for survival the weights [S, K] of the intervals, and of the time after
-            them, in the likelihood; for a regression values [S, outputs], NaN where one is missing, which counts
-            nothing.
+        predicted: probabilities [S, K] of K classes or intervals, or a regression's values [S, outputs].
+        truth: class numbers int [S] from 0; for survival weights [S, K] of the intervals (the last is the time after
+            all others) in the likelihood; for a regression values [S, outputs], where NaN is missing and adds nothing.
     """
     if task != "regression":
         return log_loss(predicted, truth)
@@ -63,16 +66,17 @@ def nats(task: str, predicted: Floats, truth: NDArray[Any]) -> float:
 
 
 def choose_weights(task: str, predictions: Sequence[Floats], truth: NDArray[Any]) -> Floats:
-    """Return weights [methods], which sum to 1, for `combine`.
+    """Return a weight for each method, [methods], by which `combine` averages predictions; they sum to 1.
 
-    They are the mean over all weights in steps of a tenth, each of which counts by the likelihood that the predictions
-    combined with it give the truth.
+    They are a mean over all vectors of weights in steps of a tenth. Each vector counts in proportion to the likelihood
+    of the truth under the predictions that are combined by it.
 
     Args:
         task: "classification", "regression" or "survival".
-        predictions: of each method, probabilities [S, K] or values [S, outputs] of series that it was not fitted to.
-        truth: targets of the S series, as of `nats`: class numbers int [S], values [S, outputs] with NaN where one is
-            missing, or for survival weights of the intervals [S, K].
+        predictions: for each method probabilities [S, K] of K classes or intervals, or values [S, outputs], of series
+            that it was not fitted to.
+        truth: targets of these S series: class numbers int [S] from 0; values [S, outputs], NaN where one is missing;
+            or for survival weights [S, K] of the intervals in the likelihood.
     """
     parts = itertools.product(range(GRID_STEPS + 1), repeat=len(predictions))
     grid = [np.array(steps) / GRID_STEPS for steps in parts if sum(steps) == GRID_STEPS]
@@ -82,9 +86,9 @@ def choose_weights(task: str, predictions: Sequence[Floats], truth: NDArray[Any]
 
 
 def temper(probabilities: Floats, temperature: float) -> Floats:
-    """Return probabilities [S, K] with their logarithms divided by a temperature, renormalised.
+    """Divide the logarithms of probabilities [S, K] by a temperature; return the probabilities of these, [S, K].
 
-    A temperature above 1 makes them more equal, one below 1 less.
+    The K probabilities of each series sum to 1 again. A temperature above 1 makes them more equal, one below 1 less.
     """
     return softmax(np.log(np.maximum(probabilities, np.finfo(float).tiny)) / temperature, axis=1)
 
@@ -92,11 +96,12 @@ def temper(probabilities: Floats, temperature: float) -> Floats:
 def choose_temperature(probabilities: Floats, truth: NDArray[Any]) -> float:
     """Return the temperature for `temper` that calibrates probabilities best, between exp(-2.5) and exp(2.5).
 
-    It maximises the likelihood of the truth times a prior: its logarithm is normal, with mean 0 and deviation 0.5.
+    It maximises the likelihood of the truth times a prior, by which the temperature's logarithm is normal, with mean 0
+    and standard deviation 0.5.
 
     Args:
-        probabilities: [S, K].
-        truth: the true classes int [S], or weights of the classes [S, K].
+        probabilities: [S, K] of K classes or intervals, of series that were not trained on.
+        truth: the true classes int [S] from 0, or weights [S, K] of the intervals in the likelihood.
     """
 
     def cost(log: float) -> float:
@@ -111,9 +116,9 @@ def log_loss(probabilities: Floats, truth: NDArray[Any]) -> float:
     """Return the negative log-likelihood of the truth, summed over series, in nats.
 
     Args:
-        probabilities: [S, K].
-        truth: the true classes int [S] from 0, or weights of the classes [S, K]. The likelihood of a series is the
-            probability of its class, or the weighted sum of all; less than 1e-6 counts as that.
+        probabilities: [S, K] of K classes or intervals.
+        truth: the true classes int [S] from 0, or weights [S, K] of the classes or intervals. The likelihood of a
+            series is the probability of its class, or the weighted sum of all K. One below 1e-6 counts as 1e-6.
     """
     known = (probabilities * truth).sum(1) if truth.ndim > 1 else probabilities[np.arange(len(truth)), truth]
     return float(-np.log(np.clip(known, MIN_PROBABILITY, 1)).sum())

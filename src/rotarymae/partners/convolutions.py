@@ -86,11 +86,12 @@ class RandomConvolutions(Partner):
 
     @classmethod
     def suits(cls, task: str, dataset: AnyDataset) -> bool:
-        """Return whether the task is a classification of at most `MOST_SERIES` sounds, or series on one time grid.
+        """Return whether the task is a classification of at most 3,000 sounds, or series on one time grid.
 
-        Sounds must be spectrograms of `BINS` bins, with no more than `MOST_POINTS` points in all. A grid has `LENGTH`
-        to `MAX_LENGTH` points, of which single ones may be missing; times count from each series' first, and may differ
-        by a millionth of the longest series.
+        Sounds must be spectrograms of `BINS` bins, with no more than a million points of two frames in all. Series are
+        on one grid if few times differ between them: counted from each series' first, and up to a millionth of the
+        longest series, there are at most four times as many distinct times as the median series has. The median series
+        must have 9 to 200,000 of them.
         """
         data: Any = dataset
         if task != "classification" or len(dataset) > MOST_SERIES:
@@ -113,14 +114,14 @@ class RandomConvolutions(Partner):
         seed: int = 0,
         rows: int | None = None,
     ) -> Self:
-        """Draw kernels and biases, and fit the ridge regression from their outputs to the classes.
+        """Draw kernels and biases, fit a ridge regression from the features to the classes, and return both.
 
         Args:
             task: not read; "classification" is the only task.
-            dataset: S sounds, or series that `suits` accepts.
+            dataset: S sounds or series, which `suits` accepts.
             truth: class numbers int [S] from 0, every class present.
             static: not read.
-            seed: of the draw.
+            seed: fixes what is drawn.
             rows: not read.
         """
         from sklearn.linear_model import RidgeCV
@@ -203,7 +204,11 @@ class RandomConvolutions(Partner):
 
 
 def _points(dataset: Any) -> float:
-    """Return the median length of series, in different times, or of sounds, in points of two frames (rounded down)."""
+    """Return the median length of a data set's series or sounds, in points.
+
+    A series has as many points as it has different times. A sound has a point for every two frames of its spectrogram;
+    the median is rounded down to whole points.
+    """
     if dataset.kind == "patches":
         return float(np.median([len(array) for array in dataset.arrays])) // FRAMES
     new = np.diff(np.asarray(dataset.times), prepend=np.nan) != 0
@@ -212,10 +217,10 @@ def _points(dataset: Any) -> float:
 
 
 def _variables(dataset: Any, length: int) -> Sequence[Floats]:
-    """Return the variables [V, points] of each series or sound.
+    """Return an array [V, points] for each series or sound: the V variables that convolutions read.
 
-    Variables of series are their channels' value columns, on a grid of `length` points (`on_grid`); those of a sound,
-    which keeps its length, are bands (`_bands`), and `length` is not read.
+    The variables of a series are the value columns of its channels, interpolated to `length` evenly spaced points. The
+    variables of a sound are 32 bands in decibels, at a point for every two frames; `length` is not read.
     """
     if dataset.kind == "patches":
         return [_bands(np.asarray(array[..., 0], np.float64)) for array in dataset.arrays]
@@ -223,11 +228,12 @@ def _variables(dataset: Any, length: int) -> Sequence[Floats]:
 
 
 def on_grid(dataset: SeriesDataset, length: int) -> Floats:
-    """Interpolate S series to evenly spaced times, from a series' first to its last: return [S, C · V, length].
+    """Interpolate S series linearly to `length` evenly spaced times, from a series' first to its last.
 
-    The variables are the V value columns of the C channels, with the columns of a channel side by side. They are linear
-    between observations, constant before the first and after the last, and 0 in a series without any. Limits are not
-    observations of a value.
+    Returns:
+        Values [S, C · V, length] of V value columns in C channels: first all columns of the first channel. They are
+        constant before the first and after the last observation of a column in a channel, and 0 without any. Limits
+        (censored values, such as <5) count as missing.
     """
     channels, columns = len(dataset.channel_names or (None,)), len(dataset.value_names)
     out = np.zeros((len(dataset), channels, columns, length))
@@ -241,13 +247,16 @@ def on_grid(dataset: SeriesDataset, length: int) -> Floats:
 
 
 def _bands(spectrogram: Floats) -> Floats:
-    """Average the frames, two by two, and the bins of a spectrogram; return [BANDS, points] in decibels, at most 0.
-
-    0 is the loudest cell, -80 the least that counts; silence is -80 everywhere.
+    """Reduce a spectrogram to 32 bands, the means of neighbouring bins, and to a point for every two frames.
 
     Args:
-        spectrogram: [frames, bins], natural logarithms of power. One of less than 20 frames is continued with its last,
-            as a kernel needs points; an odd last frame is left out.
+        spectrogram: [frames, bins], natural logarithms of power; the number of bins is a multiple of 32. If it has less
+            than 20 frames, its last is repeated up to 20, as a kernel needs points. Otherwise an odd last frame is left
+            out.
+
+    Returns:
+        Decibels [32, points], from -80 to 0. Before averaging, the loudest cell is set to 0, and what is below -80 to
+        -80. Silence is -80 everywhere.
     """
     decibels = spectrogram * (10 / np.log(10))
     decibels = np.maximum(decibels - decibels.max(), -DECIBELS)
@@ -260,14 +269,19 @@ def _bands(spectrogram: Floats) -> Floats:
 
 
 def _standardised(variables: Sequence[Floats], center: Floats, scale: Floats) -> list[NDArray[np.float32]]:
-    """Return the variables [V, L] of each series less `center` [V], over `scale` [V], as float32."""
+    """Return (variables - center) / scale as float32, an array [V, L] for each series.
+
+    Args:
+        variables: an array [V, L] for each series: V variables at L points; L may differ between series.
+        center, scale: [V] of each variable.
+    """
     return [((one - center[:, None]) / scale[:, None]).astype(np.float32) for one in variables]
 
 
 def _choose_variables(draw: np.random.Generator, variables: int) -> NDArray[np.float32]:
-    """Draw which of V variables each of the 84 kernels reads: a matrix [84, V] of zeros and ones.
+    """Draw which of `variables` variables (V) each of the 84 kernels reads; return ones, and zeros elsewhere, [84, V].
 
-    A row has 1 to 9 ones, V at most, small numbers more often than large ones.
+    A kernel reads 1 to 9 variables, V at most: small numbers are drawn more often than large ones.
     """
     mix = np.zeros((len(KERNELS), variables), np.float32)
     sizes = np.minimum((2 ** draw.uniform(0, np.log2(min(variables, 9) + 1), len(KERNELS))).astype(int), variables)
@@ -283,13 +297,16 @@ def _biases(
     each: int,
     draw: np.random.Generator,
 ) -> NDArray[np.float32]:
-    """Draw biases [84, each]: quantiles of each kernel's output for random series, at random but evenly spread shares.
+    """Draw thresholds ("biases") for the outputs of the 84 kernels at one dilation; return them as [84, each].
+
+    Each is a quantile of the kernel's output for a series that is drawn from `sample`. The share of the e-th quantile
+    is random, between e / each and (e + 1) / each.
 
     Args:
-        sample: the series from which to draw, standardised variables [V, L] of each.
-        mix: [84, V] 1 where a kernel of the group reads a variable, else 0.
+        sample: standardised series, an array [V, L] for each: V variables at L points.
+        mix: [84, V] 1 where a kernel reads a variable, else 0.
         dilation: spacing of the kernels' weights, in points.
-        each: number of biases of a kernel.
+        each: number of thresholds of a kernel.
         draw: the source of random numbers.
     """
     outputs = [_convolve(one, mix, dilation) for one in sample]
@@ -306,11 +323,15 @@ def _shares(
     mix: NDArray[np.float32],
     bias: NDArray[np.float32],
 ) -> Floats:
-    """Return features [S, F]: the share of points at which each kernel's output exceeds each bias.
+    """Return features [S, F]: the share of points at which each kernel's output exceeds each of its thresholds.
+
+    F is G · 84 · E: there are 84 kernels at each of G dilations, with E thresholds each, which vary fastest.
 
     Args:
-        x: standardised variables [V, L] of S series, whose lengths L may differ.
-        dilation, mix, bias: [G], [G, 84, V], [G, 84, E] of the kernels, as in `RandomConvolutions`; F is G · 84 · E.
+        x: standardised series, an array [V, L] for each of S: V variables at L points; L may differ between series.
+        dilation: [G] spacing of the kernels' weights, in points.
+        mix: [G, 84, V] 1 where a kernel reads a variable, else 0.
+        bias: [G, 84, E] the thresholds.
     """
     rows = []
     for one in x:
@@ -324,11 +345,11 @@ def _shares(
 
 
 def _convolve(x: NDArray[np.float32], mix: NDArray[np.float32], dilation: int) -> NDArray[np.float32]:
-    """Return the outputs [84, L] of all kernels for a series [V, L], padded with zeros at both ends.
+    """Convolve a series, padded with zeros at both ends, with the 84 kernels; return their outputs [84, L].
 
     Args:
-        x: standardised variables.
-        mix: [84, V] 1 where a kernel reads a variable, else 0; the variables that it reads are summed.
+        x: [V, L] the standardised series: V variables at L points.
+        mix: [84, V] 1 where a kernel reads a variable, else 0; the variables that it reads are summed first.
         dilation: spacing of the kernels' weights, in points.
     """
     padding = (LENGTH // 2) * dilation

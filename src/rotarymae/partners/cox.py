@@ -78,9 +78,10 @@ class CoxFeatures(Partner):
         Args:
             task: not read; "survival" is the only task.
             dataset: the S training series.
-            truth: weights [S, K + 1] of the K intervals, and of the time after them, as of `FollowUp.of`.
-            static: columns with one value per series, whose features are read, too.
-            seed: of the folds.
+            truth: weights [S, K + 1] of K intervals, and of the time after them, in the likelihood (see
+                `survival.EventTimes.encode`).
+            static: columns of `dataset` with one value per series, which become features, too.
+            seed: fixes the folds of the cross-validation.
             rows: not read.
         """
         features, names = series_features(dataset, static)
@@ -103,9 +104,10 @@ class CoxFeatures(Partner):
         return cls(names, static, center, scale, weight, follow_up.rates(x @ weight))
 
     def predict(self, dataset: AnyDataset) -> Floats:
-        """Return the probability [S, K + 1] of the event in each interval, and after all of them.
+        """Return the probability [S, K + 1] of the event in each of K intervals, and after all of them, for S series.
 
-        Raises InputError for other channels or value columns than in training.
+        Raises:
+            InputError: other channels or value columns than in training.
         """
         features, _ = series_features(dataset, self.static, self.features)
         return interval_probabilities(_standardised(features, self.center, self.scale) @ self.weight, self.rates)
@@ -131,13 +133,13 @@ class CoxFeatures(Partner):
 
 
 def fit_cox(x: Floats, follow_up: FollowUp, penalty: float, start: Floats | None = None) -> Floats:
-    """Return the weights [F] that maximise the log partial likelihood minus a ridge penalty.
+    """Return the weights [F] that maximise Cox's log partial likelihood minus a ridge penalty.
 
     Args:
-        x: standardised features [S, F] of the series in `follow_up`.
-        follow_up: time at risk and events of the S series.
+        x: standardised features [S, F] of S series; x @ weights are their log-risks.
+        follow_up: time at risk and events of the same series.
         penalty: the factor of half the sum of squared weights.
-        start: weights [F] to start from; None means zeros.
+        start: weights [F] from which the search starts; None means zeros.
     """
     observed = follow_up.events.sum(1)
 
@@ -152,5 +154,10 @@ def fit_cox(x: Floats, follow_up: FollowUp, penalty: float, start: Floats | None
 
 
 def _standardised(features: Floats, center: Floats, scale: Floats) -> Floats:
-    """Return features [S, F] less `center` [F], over `scale` [F], clipped to ±3; a missing one (NaN) becomes 0."""
+    """Return (features - center) / scale, clipped to ±3, as [S, F]; a missing feature (NaN) becomes 0.
+
+    Args:
+        features: [S, F] of S series.
+        center, scale: [F] of each feature.
+    """
     return np.nan_to_num(np.clip((features - center) / scale, -REACH, REACH), nan=0.0)

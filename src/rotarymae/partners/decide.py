@@ -31,19 +31,20 @@ def decide(probabilities: Floats, weights: Sequence[float] | Floats = ()) -> NDA
     """Return class numbers int [S] from 0: the class with the largest probability times weight, the first of equals.
 
     Args:
-        probabilities: [S, K].
-        weights: of the classes [K], or for each series [S, K]; () means equal weights.
+        probabilities: [S, K] of S series and K classes.
+        weights: a weight of each class [K], or of each class for each series [S, K]; () means equal weights.
     """
     return (probabilities * np.asarray(weights) if len(weights) else probabilities).argmax(1)
 
 
 def resolve(by: str, counts: NDArray[np.integer]) -> str:
-    """Return the rule by which classes are decided: `by`, of which "auto" becomes "f1" or "accuracy".
+    """Return the rule by which classes are decided: `by`, except that "auto" becomes "f1" or "accuracy".
+
+    It becomes "f1" if there are two classes and the rarer one has less than a fifth of the training series.
 
     Args:
-        by: "accuracy", "f1", "balanced", "cost", or "auto": "f1" if the rarer of two classes has less than a fifth of
-            the training series, else "accuracy".
-        counts: [K] number of training series of each class.
+        by: "accuracy", "f1", "balanced", "cost" or "auto".
+        counts: [K] number of training series of each of K classes.
     """
     if by != "auto":
         return by
@@ -53,14 +54,17 @@ def resolve(by: str, counts: NDArray[np.integer]) -> str:
 def decision_weights(
     by: str, counts: NDArray[np.integer], probabilities: Floats, costs: Sequence[float] = ()
 ) -> tuple[float, ...]:
-    """Return the weights [K] by which `decide` multiplies probabilities; () for accuracy, which needs none.
+    """Return the weights by which `decide` multiplies the probabilities of K classes: K numbers, or ().
+
+    () means equal weights. It is returned for accuracy, and for f1 without series (S = 0).
 
     Args:
         by: "accuracy"; "balanced", which weighs by the inverse of each class's share of the training series; "f1", for
-            the largest expected F1; "cost", which weighs by `costs`; or "auto", as in `resolve`.
+            the largest expected F1; "cost", which weighs by `costs`; or "auto": "f1" if there are two classes and the
+            rarer one has less than a fifth of the training series, else "accuracy".
         counts: [K] number of training series of each class.
-        probabilities: [S, K] of series that training did not see; only "f1" reads them. With S = 0 it returns ().
-        costs: [K] positive numbers for by="cost"; else ().
+        probabilities: [S, K] of series that training did not see; only "f1" reads them.
+        costs: [K] positive numbers, which only "cost" reads.
     """
     by = resolve(by, counts)
     if by == "cost":
@@ -74,13 +78,12 @@ def decision_weights(
 
 
 def _best_for_f1(share: Floats, probabilities: Floats) -> Floats:
-    """Return the weights [K] for `decide` with the largest expected F1; the largest weight is 1.
+    """Return the weights [K] of K classes for `decide` with the largest expected F1; the largest weight is 1.
 
-    It is the mean F1 over classes, or of two classes that of the rarer one.
-
-    Expected counts are used, in which a series belongs to class k with its probability, because a threshold that
-    maximises F1 on a few known positives is mostly chance. Probabilities are first scaled so that each class's mean is
-    its share of the training series.
+    With two classes F1 is that of the rarer one, with more the mean over all. It is computed from expected counts, in
+    which a series belongs to class k with its probability, because a threshold that maximises F1 on a few known
+    positives is mostly chance. Probabilities are first scaled so that each class's mean is its share in training; the
+    weights include these factors.
 
     Args:
         share: [K] share of each class in training; they sum to 1.
@@ -102,6 +105,9 @@ def _best_for_f1(share: Floats, probabilities: Floats) -> Floats:
 
 
 def _reweighted(probabilities: Floats, weights: Floats) -> Floats:
-    """Return probabilities [S, K] times weights [K], renormalised; each probability counts as 1e-6 at least."""
+    """Return probabilities [S, K] times weights [K], divided so that those of each of S series sum to 1 again.
+
+    Each probability counts as 1e-6 at least.
+    """
     weighted = np.maximum(probabilities, MIN_PROBABILITY) * weights
     return weighted / weighted.sum(1, keepdims=True)

@@ -30,13 +30,14 @@ REGIONS = 4  # along each axis of a picture
 def features(dataset: Any) -> tuple[Floats, tuple[str, ...]]:
     """Return features float64 [S, F] of S series or arrays, NaN where one cannot be computed, and their F names.
 
-    For every channel and value column these are the basic features of `partners.shapes.FEATURES`, which has the
-    formulas. If there are at most `MAX_NARROW` such pairs, there are also all other features for each channel and for
-    the whole series, how each channel goes before and after the peak (`course`), and how two channels differ
-    (`between`); with several value columns and channels these are computed for the first column only. A column of
-    standard errors (`flux_err` for `flux`) has no features itself. Times count from the series' first observation, in
-    the data's unit. Limits are not values; a data set with limits has features of these (`limits_of`), too. For arrays
-    see `array_features`.
+    For each pair of a channel and a value column there are the basic features of `partners.shapes.FEATURES`, which has
+    the formulas. With at most 12 such pairs there are more, of the first value column (of each, without channels): the
+    other features of `FEATURES`, how each channel goes before and after the peak (`course`), and how two channels
+    differ (`between`). The features of `FEATURES` are then also computed for all channels together.
+
+    A column of standard errors (`flux_err` for `flux`) has no features itself. Times count from the series' first
+    observation, in the data's unit. Limits (censored values, such as <5) count as missing, but a data set with limits
+    also has features of these (`limits_of`). For arrays see `array_features`.
 
     Args:
         dataset: a `SeriesDataset` or an `ArrayDataset`. A data set in a file is read a part at a time.
@@ -55,10 +56,12 @@ def features(dataset: Any) -> tuple[Floats, tuple[str, ...]]:
 def _features(rows: SeriesRows, names: tuple[str, ...], channel_names: Sequence[Any]) -> dict[str, Floats]:
     """Return {name: numbers [S]} of all features of S series, in the order in which `features` has them.
 
+    A number is NaN where a series has nothing to compute it from.
+
     Args:
-        rows: observations of the S series, each of which has one at least.
-        names: the value columns, one of which may be the standard errors of the first.
-        channel_names: of the channels, which the names of features begin with; ("all",) without channels.
+        rows: observations of the S series, each of which has at least one.
+        names: names of the value columns. One may hold the standard errors of the first, such as flux_err for flux.
+        channel_names: names of the channels, with which the names of features begin; ("all",) without channels.
     """
     error = next((names.index(error) for name, error in error_columns(names) if name == names[0]), None)
     columns = [v for v in range(len(names)) if v != error]
@@ -101,13 +104,14 @@ def limits_of(rows: SeriesRows, v: int, keys: Integers, total: int) -> dict[str,
     The tightest upper limit is the lowest, the tightest lower limit the highest; NaN without any.
 
     Args:
-        rows: n observations of a data set with limits.
+        rows: n observations of a data set with limits (censored values, such as <5).
         v: index of the value column.
-        keys: [n] group of each observation, 0 .. total - 1.
-        total: number of groups.
+        keys: int [n], the group of each observation, 0 .. total - 1, such as a channel of a series.
+        total: number of groups, some of which may be empty.
 
     Returns:
-        {feature: numbers [total]}; a share is NaN for a group without observations.
+        {feature: numbers [total]} with "share of upper limits", "tightest upper limit", and the same of lower limits. A
+        share is NaN for a group without observations.
     """
     assert rows.sides is not None, "only of observations with limits"
     out, count = {}, np.bincount(keys, minlength=total)
@@ -130,10 +134,11 @@ FORMULAS: dict[str, str] = {one.name: one.formula for one in FEATURES} | {
 
 @features.register(ArrayDataset)
 def array_features(dataset: ArrayDataset) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return features float64 [S, F] of S arrays, and their F names: each channel's mean and deviation in regions.
+    """Return features float64 [S, F] of S pictures, videos or sounds, and the F names of these features.
 
-    First are the means of all regions, then their standard deviations. The regions of a sound are its frequency bins,
-    over all frames; those of a picture 4 × 4 nearly equal parts; those of a video the same parts over all frames.
+    They are the mean of each channel in each region, region by region, then the standard deviations in the same order.
+    The regions of a sound are its frequency bins, over all frames; those of a picture 4 × 4 nearly equal parts; those
+    of a video the same parts over all frames.
     """
     axes = len(dataset.patch_size)
     if dataset.sample_rate is not None:
@@ -148,9 +153,12 @@ def array_features(dataset: ArrayDataset) -> tuple[np.ndarray, tuple[str, ...]]:
 def _mean_and_deviation(array: np.ndarray, grid: tuple[int, ...]) -> np.ndarray:
     """Return the means of an array in the R regions of a grid, then the standard deviations, as float64 [2 · R · C].
 
+    Both have a number for each region and channel, region by region; the last axis of the grid varies before the first.
+
     Args:
-        array: [*axes, C] with C channels, which stay apart, and vary fastest in the result.
-        grid: number of regions along each axis; an axis with fewer cells repeats them.
+        array: [*axes, C] with C channels.
+        grid: number of regions along each axis but that of channels; R is their product. Regions of an axis are nearly
+            equal; if it has fewer cells than regions, each cell is repeated.
     """
     cells = [np.asarray(array, np.float64)]
     for axis, regions in enumerate(grid):
@@ -188,7 +196,13 @@ class SeriesRows:
 
     @classmethod
     def of(cls, dataset: SeriesDataset, index: NDArray[np.int64] | None = None) -> SeriesRows:
-        """Return the observations of the series at the positions `index`, numbered in that order; None takes all."""
+        """Return the observations of some series as flat columns.
+
+        Args:
+            dataset: the data set.
+            index: indices of the series in the data set. The result numbers the series 0, 1, ... in this order. None
+                takes all.
+        """
         index = np.arange(len(dataset)) if index is None else index
         columns = dataset.gather(index)
         times, channels = np.asarray(columns.times, np.float64), columns.channels
@@ -200,8 +214,8 @@ class SeriesRows:
 
 
 def chunks(dataset: SeriesDataset) -> Iterator[SeriesRows]:
-    """Yield the observations of all series in order, a part of whole series at a time that fits into memory.
+    """Yield the observations of all series in order, in parts of consecutive whole series that fit into memory.
 
-    Each part numbers its series from 0.
+    Each part numbers its series from 0. A small data set is one part.
     """
     return (SeriesRows.of(dataset, index) for index in dataset.series_chunks())

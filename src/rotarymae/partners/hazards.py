@@ -32,13 +32,13 @@ class FollowUp:
 
     @classmethod
     def of(cls, truth: NDArray[np.floating]) -> FollowUp:
-        """Compute exposure and events of series from the weights of intervals in their likelihood.
+        """Compute the time at risk and the events of S series from the weights of intervals in their likelihood.
 
         Args:
-            truth: weights [S, K + 1] of the K intervals, and of the time after them. For an observed event it is 1 in
-                its interval and else 0; for a censored series it is 1 in all later intervals, and in that of
-                censoring the share that was left of it. So a series is censored if its last weight is not 0; its
-                event, or the end of its follow-up, is in the first interval with a weight.
+            truth: weights [S, K + 1] of K intervals, and of the time after them. A series with an observed event has 1
+                in the interval of the event, and 0 elsewhere. A censored series, whose follow-up ended without an
+                event, has 1 in all later intervals, in that of censoring the share of it that was left, and 0 before.
+                So a series is censored if its last weight is not 0.
         """
         intervals = np.arange(truth.shape[1] - 1)
         ended, observed = (truth > 0).argmax(1)[:, None], truth[:, -1:] == 0
@@ -47,30 +47,43 @@ class FollowUp:
         return cls(np.where(intervals < ended, 1.0, np.where(observed, events / 2, censored)), events)
 
     def rates(self, log_risk: Floats) -> Floats:
-        """Return the hazard [K] of each interval for a series of log-risk 0, estimated with the log-risks [S] given."""
+        """Return the hazard of each of K intervals for a series of log-risk 0, [K].
+
+        It is the number of events in the interval over the time at risk, in which each series counts by its risk.
+
+        Args:
+            log_risk: [S] log-risk of each series of this follow-up.
+        """
         at_risk = (np.exp(log_risk)[:, None] * self.exposure).sum(0)
         return self.events.sum(0) / np.maximum(at_risk, np.finfo(float).tiny)
 
     def expected(self, log_risk: Floats) -> Floats:
-        """Return the expected number of events [S] of each series while it was at risk, given the log-risks [S].
+        """Return the number of events that is expected of each of S series while it was at risk, [S].
 
-        Hazards are the `rates` at these log-risks. Expected minus observed events of a series is the derivative of
+        Hazards are the `rates` at the same log-risks. Expected minus observed events of a series is the derivative of
         `nats` by its log-risk.
+
+        Args:
+            log_risk: [S] log-risk of each series of this follow-up.
         """
         return np.exp(log_risk) * (self.exposure * self.rates(log_risk)).sum(1)
 
     def nats(self, log_risk: Floats) -> float:
-        """Return the negative log partial likelihood of log-risks [S] in nats, summed over events, up to a constant."""
+        """Return the negative log partial likelihood in nats, summed over events, up to a constant.
+
+        Args:
+            log_risk: [S] log-risk of each series of this follow-up.
+        """
         at_risk = (np.exp(log_risk)[:, None] * self.exposure).sum(0)
         return float(self.events.sum(0) @ np.log(np.maximum(at_risk, 1e-300)) - self.events.sum(1) @ log_risk)
 
 
 def interval_probabilities(log_risk: Floats, rates: Floats) -> Floats:
-    """Return the probability [S, K + 1] that the event falls into each interval, and after all of them.
+    """Return the probability [S, K + 1] that the event falls into each of K intervals, and after all of them.
 
     Args:
-        log_risk: [S], clipped to ±20.
-        rates: [K] hazards of the intervals for a log-risk of 0.
+        log_risk: [S] log-risk of each of S series; what is beyond ±20 counts as ±20.
+        rates: [K] hazards of the intervals for a log-risk of 0, over the whole of each interval.
     """
     risk = np.exp(np.clip(log_risk, -MAX_LOG_RISK, MAX_LOG_RISK))
     survival = np.exp(-risk[:, None] * np.cumsum(np.concatenate([[0.0], rates])))

@@ -21,11 +21,13 @@ MAX_ERRORS = 1000  # that are kept of each output; of more, even steps of their 
 
 
 def sorted_errors(predicted: Floats, truth: Floats) -> list[list[float]]:
-    """Return the absolute errors of each output, an ascending list for each; of more than 1000, evenly spaced 1000.
+    """Return the absolute errors of predictions, an ascending list for each output.
+
+    If an output has more than 1000, 1000 of them are kept, at even steps of their order from the least to the largest.
+    An error that is not finite, as of a missing value (NaN), is left out.
 
     Args:
-        predicted, truth: values [S, outputs] of series that training did not see. An error that is not finite, as of a
-            missing value, is left out.
+        predicted, truth: values [S, outputs] of S series that training did not see.
     """
     every = []
     for error in np.abs(predicted - truth).T:
@@ -36,20 +38,26 @@ def sorted_errors(predicted: Floats, truth: Floats) -> list[list[float]]:
 
 
 def least_errors(share: float) -> int:
-    """Return the least number of errors for an interval that holds a share of values, such as 9 for the share 0.9."""
+    """Return how many errors of validation series an interval needs at least, to hold a share of new values.
+
+    It is the least n with share · (n + 1) ≤ n: 9 for the share 0.9, and 19 for 0.95.
+
+    Args:
+        share: more than 0 and less than 1.
+    """
     return math.ceil(share / (1 - share) - 1e-9)
 
 
 def half_widths(errors: Sequence[Sequence[float]], share: float) -> NDArray[np.float64] | None:
-    """Return half widths [outputs] of intervals around predictions that hold a share of the true values.
+    """Return half the widths of intervals around predictions that hold a share of the true values.
 
     Args:
-        errors: of each output the absolute errors of validation series, ascending, as `sorted_errors` returns them.
-        share: of the true values inside, such as 0.9; more than 0 and less than 1.
+        errors: for each output an ascending list of the absolute errors of validation series, from `sorted_errors`.
+        share: the share of true values inside, such as 0.9; more than 0 and less than 1.
 
     Returns:
-        A prediction ± its half width is the interval, in the unit of the output. None if there are no outputs, or fewer
-        than `least_errors(share)` errors of one.
+        float64 [outputs], each in the unit of its output: the interval is prediction ± this number. None if there are
+        no outputs, or if one of them has too few errors (less than `least_errors(share)`).
     """
     if not errors or min(map(len, errors)) < least_errors(share):
         return None

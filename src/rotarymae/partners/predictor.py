@@ -43,6 +43,8 @@ TASKS = ("classification", "regression", "survival")
 class Predictor:
     """The network, the methods next to it (its partners), and their combination, calibrated; one is chosen to predict.
 
+    The names of methods are "model" (the network), "features" (boosted trees), "convolutions", "cox" and "combined".
+
     Attributes:
         task: "classification", "regression" or "survival".
         choice: the chosen one: "model", "features", or "combined" (the network and all partners).
@@ -50,9 +52,10 @@ class Predictor:
         partners: {name: partner}.
         temperatures: {name: temperature} of the network and each partner; 1 leaves probabilities unchanged.
         weights: {name: weight} of the network and each partner in the combination; they sum to 1.
-        losses: {name: nats per validation series}; for a regression with normal errors.
-        errors: {name: absolute errors of the validation series per output, ascending}, for intervals; empty for
-            classes.
+        losses: {name: nats per validation series} of the network, each partner and the combination; for a regression
+            with normal errors. Empty without validation series.
+        errors: {name: for each output the ascending absolute errors of the validation series}, for intervals; empty
+            unless the task is a regression.
     """
 
     task: str
@@ -66,14 +69,14 @@ class Predictor:
 
     @classmethod
     def of_model(cls, task: str, because: str) -> Self:
-        """Create a predictor that uses the network only, uncalibrated."""
+        """Create a predictor that uses the network only, uncalibrated; `because` says why, in words."""
         return cls(task, MODEL, because, {}, {MODEL: 1.0}, {MODEL: 1.0}, {})
 
     def predict(self, of_model: Floats, dataset: AnyDataset, choice: str = "auto") -> Floats:
-        """Return predictions [S, K] of the chosen predictor: calibrated probabilities, or values.
+        """Return predictions [S, K] of one method: calibrated probabilities of K classes or intervals, or K values.
 
         Args:
-            of_model: the network's predictions [S, K] of the same series, uncalibrated.
+            of_model: the network's predictions [S, K] of S series, uncalibrated.
             dataset: the same S series, which the partners read.
             choice: "model", "features" or "combined"; "auto" means the choice of the fit.
 
@@ -85,14 +88,25 @@ class Predictor:
         return self._combine(of_model, {name: self.partners[name].predict(dataset) for name in needed})[choice]
 
     def every(self, of_model: Floats, dataset: AnyDataset) -> dict[str, Floats]:
-        """Return {predictor: predictions [S, K]} of the network, each partner and, if there are partners, all combined.
+        """Return {method: predictions [S, K]} of the network, each partner and, if there are partners, all combined.
 
-        Probabilities are calibrated; values of a regression are as they are. Arguments and errors as of `predict`.
+        They are calibrated probabilities of K classes or intervals, or K values of a regression.
+
+        Args:
+            of_model: the network's predictions [S, K] of S series, uncalibrated.
+            dataset: the same S series, which the partners read.
+
+        Raises:
+            InputError: series whose channels or columns are not those of training.
         """
         return self._combine(of_model, {name: member.predict(dataset) for name, member in self.partners.items()})
 
     def check(self, choice: str) -> str:
-        """Return `choice`, or the fit's choice if it is "auto". Raises InputError for one that is not available."""
+        """Return `choice`, or the fit's choice if it is "auto".
+
+        Raises:
+            InputError: a choice that is neither "auto" nor among `available`.
+        """
         if choice not in ("auto", *self.available):
             raise InputError(
                 f"predictor={choice!r} is none of this pipeline's, which are {listed(self.available)} "
@@ -102,17 +116,22 @@ class Predictor:
 
     @property
     def available(self) -> tuple[str, ...]:
-        """Return the valid choices, of "model", "features" and "combined", in this order."""
+        """The choices that this predictor can answer by: "model", "features" and "combined", in this order.
+
+        "features" is left out if there are no boosted trees, and "combined" if there are no partners.
+        """
         there = {MODEL, *self.partners} | ({COMBINED} if self.partners else set())
         return tuple(name for name in CHOICES if name in there)
 
     def _combine(self, of_model: Floats, of_partners: dict[str, Floats]) -> dict[str, Floats]:
-        """Calibrate predictions and combine them; return {predictor: predictions [S, K]}.
+        """Calibrate predictions and combine them; return {method: predictions [S, K]}.
+
+        The result has "model", the names in `of_partners` and, if these are all partners of this predictor and there is
+        at least one, "combined". Values of a regression are not calibrated.
 
         Args:
-            of_model: the network's predictions [S, K], uncalibrated.
-            of_partners: {name: predictions [S, K]} of methods next to the network, uncalibrated. "combined" is returned
-                only if all of this predictor's are among them, and at least one.
+            of_model: the network's predictions [S, K] of S series, uncalibrated.
+            of_partners: {name: predictions [S, K]} of some or all partners, uncalibrated.
 
         Raises:
             ModelDirectoryError: predictions of another shape than the network's.
@@ -131,9 +150,10 @@ class Predictor:
         return out
 
     def describe(self) -> dict[str, Any]:
-        """Return the choice and its reason, for metrics.json.
+        """Return the choice ("chosen") and its reason ("because"), for metrics.json.
 
-        Weights, temperatures and losses of all methods are added, unless it has no weights, as for several predictors.
+        "weights", "temperatures" and "loss_per_validation_series", each {method: number}, are added. They are left out
+        if there are no weights, as in the predictor of an ensemble, whose members each have a predictor.
         """
         chosen = {"chosen": self.choice, "because": self.because}
         if not self.weights:  # of several predictors, each with its own
@@ -142,10 +162,10 @@ class Predictor:
         return {**chosen, **scales, "loss_per_validation_series": self.losses}
 
     def save(self, folder: str | Path) -> None:
-        """Write predictor.json and the partners' files to a folder, in place of an existing one.
+        """Write predictor.json and the partners' files to a folder, which replaces an existing one.
 
         Raises:
-            OSError: there is no room, for example; an existing folder is left as it is.
+            OSError: a file cannot be written, as on a full disk; an existing folder is then left as it is.
         """
         described = {"format": PREDICTOR_FORMAT} | {one.name: getattr(self, one.name) for one in fields(self)}
         with replacing_folder(folder) as temporary:
@@ -176,9 +196,10 @@ class Predictor:
         )
 
     def _check(self, path: Path) -> None:
-        """Raise ModelDirectoryError if a field of the file `path` is not as `save` writes it.
+        """Raise ModelDirectoryError, which names the file `path`, if a field is not as `save` writes it.
 
-        Partners check their own.
+        The fields are those of this predictor, as read from the file; `partners` holds the settings of each. Their
+        contents are not checked here, but by the partners' `load`.
         """
         methods, known = {MODEL, *self.partners}, {MODEL, *self.partners, COMBINED}
         check(methods <= {MODEL, *PARTNERS}, path, "partners")
@@ -200,10 +221,11 @@ class FittedPartners:
 
     Attributes:
         partners: {name: partner}, each fitted on the training and the validation part.
-        predictions: {name: predictions [validation series, K]} by partners fitted on the training part only.
+        predictions: {name: predictions [validation series, K]} by partners fitted on the training part only: values of
+            K outputs, or probabilities of K classes or intervals.
         held: the validation series; None if there are none.
-        truth: of the validation series: class numbers int [S], values [S, outputs], or for survival the weights of the
-            intervals [S, K].
+        truth: targets of the S validation series: class numbers int [S] from 0, values [S, outputs], or for survival
+            weights [S, K] of the intervals in the likelihood.
     """
 
     partners: dict[str, Partner]
@@ -228,20 +250,21 @@ def fit_partners(
     """Fit boosting, convolutions and Cox's regression, where they suit, next to the network.
 
     Each is fitted twice: on the training series, to be compared with the network on the validation series, and then on
-    both, to be used. For choice "model", and without validation series, none is fitted. Progress is shown by the
-    reporter.
+    both, to be used. For choice "model", and without validation series, none is fitted.
 
     Args:
         choice: what is to predict, as the user says: "auto", "model" (the network), "features" (boosting), "combined".
         task: "classification", "regression" or "survival".
-        truth: of all series of `dataset`: class numbers int [S], values [S, outputs] with NaN where one is missing, or
-            for survival the weights of the intervals in the likelihood [S, K].
-        train, validation: indices of the training and of the validation series in `dataset`.
+        dataset: all S series or arrays.
+        truth: their targets: class numbers int [S] from 0; values [S, outputs], NaN where one is missing; or for
+            survival weights [S, K] of the intervals in the likelihood.
+        train, validation: int, indices of the training and of the validation series in `dataset`.
         outputs: number of classes or outputs of the network.
         static: columns with one value per series, which the partners read as the network's head does.
-        seed: of the partners, and of the draw of series where time is short.
-        budget: limits the number of series, and of the copies that a partner makes of them, where time is short; None
-            means no limit.
+        seed: fixes what the partners draw, and the draw of series where time is short.
+        reporter: shows progress and warnings.
+        budget: the plan of a run that must end in time. It limits the number of series, and of the copies that a
+            partner makes of them; None means no limit.
 
     Warns:
         Through the reporter: a partner failed, and is left out of what is returned.
@@ -283,17 +306,28 @@ def fit_partners(
 
 
 def _rows(kind: type[Partner], task: str, dataset: AnyDataset, most: float) -> int:
-    """Return from how many series and copies a partner learns: the series at least, and no copies beyond `most`."""
+    """Return the number of series and copies that a partner is to learn from.
+
+    It is what the partner itself would choose, but at most `most`, and at least the number of series.
+
+    Args:
+        kind: the class of the partner.
+        task: "classification", "regression" or "survival".
+        dataset: the series.
+        most: limit on series and copies together; may be infinite.
+    """
     return max(len(dataset), int(min(most, kind.rows(task, dataset))))
 
 
 def draw(rows: NDArray[np.int64], count: float, classes: NDArray[np.int64] | None, seed: int) -> NDArray[np.int64]:
-    """Draw `count` of the rows at random and return them in ascending order; return all of them if they are no more.
+    """Draw some of the given indices of series at random; return them in ascending order.
 
     Args:
-        rows: indices of series.
-        classes: class number of every series, which `rows` index; each class among the rows keeps one row at least, so
-            that more than `count` may be returned. None means no classes.
+        rows: indices of series. If they are no more than `count`, they are returned as they are.
+        count: how many to draw; may be infinite.
+        classes: class number of every series of the data set, into which `rows` are indices. Of each class among the
+            rows at least one is drawn, so that more than `count` may be returned. None means no classes.
+        seed: fixes what is drawn.
     """
     if len(rows) <= count:
         return rows
@@ -317,12 +351,15 @@ def choose_predictor(
         choice: "auto", "model" (the network), "features" (boosting) or "combined".
         task: "classification", "regression" or "survival".
         fitted: the partners, from `fit_partners`.
-        of_model: the network's predictions [validation series, K], uncalibrated. They are slightly optimistic, because
-            the validation part has also chosen the network's epoch.
+        of_model: the network's predictions [validation series, K], uncalibrated: values of K outputs, or probabilities
+            of K classes or intervals. They are slightly optimistic, because the validation part has also chosen the
+            network's epoch.
+        reporter: shows warnings.
 
     Returns:
-        The predictor; and {method: calibrated predictions [validation series, K]} of the network, of the methods when
-        fitted on training series only, and of the combination. They are empty without validation series.
+        The predictor; and {method: calibrated predictions [validation series, K]} of the network, of each partner when
+        fitted on training series only, and, if there are partners, of the combination ("combined"). The dictionary is
+        empty without validation series.
 
     Warns:
         Through the reporter: `choice` needs a validation part, and there is none; `choice` could not be fitted.

@@ -30,7 +30,7 @@ PEAK_WINDOWS = {"at": (-0.5, 0.5), "after": (0.5, 1.5)}  # widths of the outburs
 
 
 def divide(a: Any, b: Any) -> Floats:
-    """Return a / b of numbers or arrays, broadcast, as a float64 array; NaN where b is 0."""
+    """Return a / b of two numbers or arrays, which are broadcast, as a float64 array; NaN where b is 0."""
     a, b = np.broadcast_arrays(np.asarray(a, np.float64), np.asarray(b, np.float64))
     return np.divide(a, b, out=np.full(a.shape, np.nan), where=b != 0)
 
@@ -41,7 +41,7 @@ class Groups:
     An observation whose value is not finite, or whose error is NaN or negative, is left out. An error of 0 says that a
     value is exact: it counts like others, and has no ratio to its error.
 
-    Below, n is the number of the other observations, sorted by group, and G the number of groups that have any.
+    The n observations that stay are sorted by group; G is the number of groups that have any of them.
 
     Attributes:
         present: [G] numbers of these groups, ascending.
@@ -57,10 +57,10 @@ class Groups:
         """Sort observations into groups, without those that the class leaves out.
 
         Args:
-            keys: group of each observation, 0 .. total - 1, in any order.
+            keys: int [m], the group of each of m observations, 0 .. total - 1, in any order.
             total: number of groups, some of which may be empty.
-            times, x: time and value of each observation; times ascend within a group.
-            errors: standard error of each observation; None without errors.
+            times, x: [m] time and value of each observation; times ascend within a group.
+            errors: [m] standard error of each observation; None without errors.
         """
         usable = np.isfinite(x) if errors is None else np.isfinite(x) & (errors >= 0)  # NaN >= 0 is False
         keys = keys[usable]
@@ -73,17 +73,20 @@ class Groups:
         self.index = np.arange(len(self.x))
 
     def spread(self, column: NDArray[Any]) -> Floats:
-        """Return a column [G] as float [total], with a number for every group: NaN for the empty ones."""
+        """Return numbers of the groups with observations, [G], as float [total], with NaN for the empty groups."""
         out = np.full(self.total, np.nan)
         out[self.present] = column
         return out
 
     def sum(self, x: NDArray[Any]) -> Floats:
-        """Return the sum [G] of numbers `x` [n] over each group; a mask is counted."""
+        """Return the sum of `x` over each group with observations, float [G].
+
+        `x` [n] has a number for each observation, or True and False, of which True counts 1.
+        """
         return np.bincount(self.group, x, len(self.present)).astype(np.float64)
 
     def mean(self, x: NDArray[Any], where: Mask | None = None) -> Floats:
-        """Return the mean [G] of numbers over each group; NaN for a group without a number that counts.
+        """Return the mean of numbers over each group with observations, [G]; NaN for one without a number that counts.
 
         Args:
             x: [n] a number, or True or False, for each observation; NaN and infinity do not count.
@@ -93,27 +96,40 @@ class Groups:
         return divide(self.sum(np.where(known, x, 0.0)), self.sum(known))
 
     def reduce(self, operation: np.ufunc, x: NDArray[Any]) -> NDArray[Any]:
-        """Return [G] numbers: `operation`, such as np.maximum, over the numbers `x` [n] of each group."""
+        """Return `operation` over each group with observations, [G]: with np.maximum the largest of its numbers.
+
+        Args:
+            operation: a binary function of numpy.
+            x: [n] a number for each observation.
+        """
         return operation.reduceat(x, self.first) if len(x) else x[:0]
 
     def earliest(self, where: Mask) -> Floats:
-        """Return the time [G] of the first observation of each group where a mask [n] is True; NaN without one."""
+        """Return the time of the first observation of each group for which `where` is True, [G]; NaN without one.
+
+        `where` is a mask [n] of the observations; [G] has a number for each group with observations.
+        """
         time = self.reduce(np.minimum, np.where(where, self.t, np.inf))
         return np.where(np.isfinite(time), time, np.nan)
 
     def latest(self, where: Mask) -> Floats:
-        """Return the time [G] of the last observation of each group where a mask [n] is True; NaN without one."""
+        """Return the time of the last observation of each group for which `where` is True, [G]; NaN without one.
+
+        `where` is a mask [n] of the observations; [G] has a number for each group with observations.
+        """
         time = self.reduce(np.maximum, np.where(where, self.t, -np.inf))
         return np.where(np.isfinite(time), time, np.nan)
 
     def slope(self, a: Floats, b: Floats, where: Mask) -> Floats:
-        """Fit b = slope · a + intercept within each group by least squares; return the slopes [G].
-
-        A slope is NaN with fewer than 3 observations, or where `a` is constant.
+        """Fit b = slope · a + intercept within each group by least squares; return the slopes.
 
         Args:
             a, b: [n] finite numbers, one for each observation.
-            where: mask [n] of the observations to which the line is fitted.
+            where: mask [n] of the observations to which the lines are fitted.
+
+        Returns:
+            [G], a slope for each group with observations. NaN if `where` is True for fewer than 3 of its observations,
+            or `a` is the same for all of these.
         """
         a = np.where(where, a - self.mean(a, where)[self.group], 0.0)
         b = np.where(where, b - self.mean(b, where)[self.group], 0.0)
@@ -124,53 +140,61 @@ class Groups:
 
     @cached_property
     def level(self) -> Floats:
-        """Return the mean value [G] of each group."""
+        """The mean value of each group with observations, [G]."""
         return self.mean(self.x)
 
     @cached_property
     def away(self) -> Floats:
-        """Return each value less the mean of its group, [n]."""
+        """The value of each observation less the mean of its group, [n]."""
         return self.x - self.level[self.group]
 
     @cached_property
     def variance(self) -> Floats:
-        """Return the mean squared distance [G] of the values of each group from their mean."""
+        """The variance of the values of each group with observations, [G]: a mean over their number, not one less."""
         return self.mean(self.away**2)
 
     @cached_property
     def ranked(self) -> Floats:
-        """Return all values [n], group by group and ascending in each."""
+        """The values of all observations, [n], group by group and ascending in each group."""
         return self.x[np.lexsort((self.x, self.group))]
 
     def quantile(self, share: float) -> Floats:
-        """Return the value [G] of each group whose rank is nearest to a share: 0 means the least, 1 the largest."""
+        """Return a quantile of the values of each group with observations, [G].
+
+        It is one of the values, the one whose rank is nearest to `share`: 0 gives the least, 0.5 the median, 1 the
+        largest. Between two ranks that are equally near the higher one is taken.
+        """
         return self.ranked[self.first + np.floor(share * (self.count - 1) + 0.5).astype(np.int64)]
 
     @cached_property
     def follows(self) -> Mask:
-        """Return a mask [n], True but for the first observation of each group."""
+        """Mask of the observations, [n]: False for the first observation of each group, True for all others."""
         return np.r_[False, self.group[1:] == self.group[:-1]][: len(self.x)]
 
     @cached_property
     def change(self) -> Floats:
-        """Return the change [n] of each value since the one before in its group; 0 for the first of a group."""
+        """The value of each observation less the one before in its group, [n]; 0 for the first of a group."""
         return np.where(self.follows, np.diff(self.x, prepend=self.x[:1]), 0.0)
 
     @cached_property
     def span(self) -> Floats:
-        """Return the time [G] from the first to the last observation of each group."""
+        """The time from the first to the last observation of each group with observations, [G]."""
         return self.t[self.last] - self.t[self.first]
 
     @cached_property
     def base(self) -> Floats:
-        """Return the median value [G] of each group, the level around which a series with one outburst mostly stays."""
+        """The median value of each group with observations, [G]; of an even number the upper one of the middle two.
+
+        A series with one outburst mostly stays around it.
+        """
         return self.quantile(0.5)
 
     @cached_property
     def peak(self) -> Integers:
-        """Return the index [G] of the observation that is each group's peak.
+        """The index of the observation that is the peak of each group with observations, int [G].
 
-        It has the largest x - e, so that a noisy one is no peak, or without errors the largest x; the first of equals.
+        The peak has the largest value less its standard error, so that a noisy value is no peak; without errors it has
+        the largest value. Of equal ones the first is taken. Indices are into the n observations.
         """
         lower = self.x if self.e is None else self.x - self.e
         highest = np.flatnonzero(lower == self.reduce(np.maximum, lower)[self.group])
@@ -180,21 +204,22 @@ class Groups:
 
     @cached_property
     def since_peak(self) -> Floats:
-        """Return the time [n] of each observation less that of its group's peak; negative before the peak."""
+        """The time of each observation less that of its group's peak, [n]; negative before the peak."""
         return self.t - self.t[self.peak][self.group]
 
     @cached_property
     def height(self) -> Floats:
-        """Return the value of each group's peak less the group's median, [G]."""
+        """The value of each group's peak less the group's median, [G], for groups with observations."""
         return self.x[self.peak] - self.base
 
     def edges(self, share: float) -> tuple[Integers, Integers]:
         """Return the last observation before and the first after each group's peak that lie below a level.
 
-        The level is base + share · height.
+        The level is median + share · height, where the height is the peak's value less the group's median.
 
         Returns:
-            Two arrays [G] of indices of observations: -1 in the first, n in the second, where there is none.
+            Two int arrays [G] with an index for each group with observations, into the n observations. Where no
+            observation lies below the level, it is -1 in the first array and n in the second.
         """
         below = self.x < (self.base + share * self.height)[self.group]
         before = np.where(below & (self.index < self.peak[self.group]), self.index, -1)
@@ -203,29 +228,35 @@ class Groups:
 
     @cached_property
     def outburst(self) -> tuple[Integers, Integers]:
-        """Return `edges` at a fifth of the height: the last observations before and the first after the outbursts."""
+        """The last observation before and the first after the outburst of each group with observations.
+
+        An outburst lasts while values around the peak are above median + height / 5, where the height is the peak's
+        value less the group's median. These are two int arrays [G] of indices into the n observations: -1 in the first
+        where no observation is before the outburst, n in the second where none is after it.
+        """
         return self.edges(0.2)
 
     @cached_property
     def outside(self) -> Mask:
-        """Return a mask [n] of the observations before or after their group's outburst."""
+        """Mask of the observations, [n]: True before and after the outburst of their group."""
         return self.before | self.after
 
     @cached_property
     def before(self) -> Mask:
-        """Return a mask [n] of the observations before their group's outburst."""
+        """Mask of the observations, [n]: True before the outburst of their group."""
         return self.index <= self.outburst[0][self.group]
 
     @cached_property
     def after(self) -> Mask:
-        """Return a mask [n] of the observations after their group's outburst."""
+        """Mask of the observations, [n]: True after the outburst of their group."""
         return self.index >= self.outburst[1][self.group]
 
     @cached_property
     def bright(self) -> Mask:
-        """Return a mask [n] of the values whose excess over their group's median has a reliable logarithm.
+        """Mask of the observations, [n]: True if the value is far enough above its group's median for a logarithm.
 
-        The excess is positive, more than a tenth of the group's height and, if there are errors, more than 2 e.
+        The value less the median must be positive, more than a tenth of the group's height (the peak's value less the
+        median) and, if there are errors, more than twice its standard error.
         """
         above = self.x - self.base[self.group]
         bright = (above > 0.1 * self.height[self.group]) & (above > 0)
@@ -233,32 +264,40 @@ class Groups:
 
     @cached_property
     def brightness(self) -> Floats:
-        """Return the natural logarithm [n] of each value less its group's median; 0 where `bright` is False."""
+        """The natural logarithm of each observation's value less its group's median, [n]; 0 where `bright` is False."""
         return np.log(np.where(self.bright, self.x - self.base[self.group], 1.0))
 
     @cached_property
     def ratio(self) -> Floats:
-        """Return x / e of each observation, [n]; NaN where e is 0. There must be errors."""
+        """The value of each observation over its standard error, [n]; NaN where this is 0. There must be errors."""
         return divide(self.x, self.e)
 
     @cached_property
     def weighted_mean(self) -> Floats:
-        """Return the mean value [G] of each group, weighted by 1 / e², with e at least 1e-12. There must be errors."""
+        """The mean value of each group with observations, [G], weighted by the inverse squares of standard errors.
+
+        An error below 1e-12 counts as 1e-12. There must be errors.
+        """
         weight = 1 / np.maximum(self.e, 1e-12) ** 2
         return divide(self.sum(self.x * weight), self.sum(weight))
 
     @cached_property
     def residual(self) -> Floats:
-        """Return (x - weighted mean) / e of each observation, [n]; NaN where e is 0. There must be errors."""
+        """Each value less the weighted mean of its group, over its standard error, [n]; NaN where the error is 0.
+
+        There must be errors.
+        """
         return divide(self.x - self.weighted_mean[self.group], self.e)
 
     @cached_property
     def structure(self) -> list[Floats]:
-        """Return the structure function of each group in the four bins of lags between LAG_EDGES: [G] for each bin.
+        """The structure function of each group: how much two values differ, by the time between them.
 
-        It is the mean squared difference of two observations of a group, of which the second is one of LAGS places
-        after the first, over twice the variance of the group. Their lag is their distance in time, as a share of the
-        group's span. NaN for a bin without pairs, or a group of equal values.
+        It is a list of four arrays [G], with a number for each group with observations: one array for each bin of lags
+        0-0.01, 0.01-0.05, 0.05-0.2 and 0.2-1. A lag is the time between two observations as a share of the group's
+        span. The number is the mean squared difference of pairs of values, over twice the group's variance. Pairs are
+        `LAGS` observations apart: 1, 2, 3, 4, 6, 8 and so on to 64. NaN for a bin without pairs, or a group of equal
+        values.
         """
         total = np.zeros((len(LAG_EDGES) - 1, len(self.present)))
         count = np.zeros_like(total)
@@ -275,10 +314,10 @@ class Groups:
 
     @cached_property
     def power(self) -> Floats:
-        """Return the share of each group's variance that a sine with 1, 2, 3 or 4 cycles per span explains, [4, G].
+        """The share of each group's variance that a sine with 1, 2, 3 or 4 cycles per span explains, [4, G].
 
-        Each sine is fitted alone, with a free phase and mean. NaN for a group of fewer than 5 observations or of equal
-        values, or where the times do not determine the sine.
+        There is a column for each group with observations. Each sine is fitted alone, with a free phase and mean. NaN
+        for a group of fewer than 5 observations or of equal values, or where the times do not determine the sine.
         """
         phase = 2 * np.pi * divide(self.t - self.t[self.first][self.group], self.span[self.group])
         turn = np.exp(1j * np.nan_to_num(phase))
@@ -318,67 +357,99 @@ class Feature:
 
 
 def _std_of_changes(g: Groups) -> Floats:
-    """Return the standard deviation [G] of the changes in each group; NaN for a single observation."""
+    """Return the standard deviation of the changes from one value to the next in each group, [G].
+
+    [G] has a number for each group with observations; NaN for a single observation.
+    """
     mean = divide(g.sum(g.change), g.count - 1)
     return np.sqrt(divide(g.sum(np.where(g.follows, g.change - mean[g.group], 0.0) ** 2), g.count - 1))
 
 
 def _largest_slope(g: Groups) -> Floats:
-    """Return the largest absolute slope [G] between two neighbours in each group; NaN without two times."""
+    """Return the largest absolute slope between two successive observations of each group, [G].
+
+    [G] has a number for each group with observations. Two at one time have no slope; NaN if a group has none.
+    """
     gap = np.where(g.follows, np.diff(g.t, prepend=g.t[:1]), 0.0)
     return g.reduce(np.fmax, np.abs(divide(g.change, gap)))
 
 
 def _correlation_with_time(g: Groups) -> Floats:
-    """Return Pearson's correlation [G] of values and times in each group; NaN with fewer than 3, or equal, values."""
+    """Return Pearson's correlation of values and times in each group, [G].
+
+    [G] has a number for each group with observations. NaN for fewer than 3 of them, or where all values or all times
+    are equal.
+    """
     slope = g.slope(g.t, g.x, np.ones(len(g.x), bool))
     time = g.t - g.mean(g.t)[g.group]
     return divide(slope * np.sqrt(g.mean(time**2)), np.sqrt(g.variance))
 
 
 def rise(g: Groups, share: float) -> Floats:
-    """Return the time [G] to each group's peak from the last x before it that is below median(x) + share · height.
+    """Return the time to each group's peak from the last value before it that is below median + share · height, [G].
 
-    NaN where there is no such x.
+    [G] has a number for each group with observations; the height is the peak's value less the median. NaN where there
+    is no such value.
     """
     before, _ = g.edges(share)
     return np.where(before >= 0, g.t[g.peak] - g.t[before], np.nan)
 
 
 def fall(g: Groups, share: float) -> Floats:
-    """Return the time [G] from each group's peak to the first x after it that is below median(x) + share · height.
+    """Return the time from each group's peak to the first value after it that is below median + share · height, [G].
 
-    NaN where there is no such x.
+    [G] has a number for each group with observations; the height is the peak's value less the median. NaN where there
+    is no such value.
     """
     _, after = g.edges(share)
     return np.where(after < len(g.x), g.t[np.minimum(after, len(g.x) - 1)] - g.t[g.peak], np.nan)
 
 
 def _power_of_decay(g: Groups) -> Floats:
-    """Return the negative slope [G] of log(x - median(x)) against log(t - t[peak]), over `bright` x after the peak."""
+    """Return the power p by which each group decays after its peak, as (time since the peak) to the -p, [G].
+
+    It is the negative slope of log(value - median) against log(time since the peak), over the observations after the
+    peak that are `bright`. [G] has a number for each group with observations; NaN with fewer than 3 bright ones.
+    """
     later = g.since_peak > 0
     return -g.slope(np.log(np.where(later, g.since_peak, 1.0)), g.brightness, g.bright & later)
 
 
 def _quiet(g: Groups, where: Mask) -> Floats:
-    """Return the root mean square distance [G] from each group's median where a mask [n] is True, over the height."""
+    """Return the root mean square distance from each group's median, over the height of its peak, [G].
+
+    Only the observations count for which the mask `where` [n] is True. [G] has a number for each group with
+    observations; NaN if none of them counts, or the height is 0.
+    """
     return divide(np.sqrt(g.mean((g.x - g.base[g.group]) ** 2, where)), g.height)
 
 
 def _second_peak(g: Groups) -> Floats:
-    """Return the largest x - median(x) outside of each group's outburst, over its height, [G]; NaN if none is."""
+    """Return the largest value outside of each group's outburst as a share of the height of its peak, [G].
+
+    Value and height are measured from the group's median. [G] has a number for each group with observations; NaN if
+    none of them is outside, or the height is 0.
+    """
     other = g.reduce(np.maximum, np.where(g.outside, g.x - g.base[g.group], -np.inf))
     return np.where(np.isfinite(other), divide(other, g.height), np.nan)
 
 
 def _stetson_j(g: Groups) -> Floats:
-    """Return Stetson's J [G]: the mean of sign(p) sqrt(|p|) over the products p of two neighbours' residuals."""
+    """Return Stetson's J of each group, [G]: the mean of sign(p) sqrt(|p|) over the products p of residuals.
+
+    A product is that of two successive observations; a residual is (value - weighted mean) / standard error. [G] has a
+    number for each group with observations; NaN for a group without a product. There must be errors.
+    """
     product = np.where(g.follows, g.residual * np.r_[0.0, g.residual[:-1]][: len(g.x)], np.nan)
     return g.mean(np.sign(product) * np.sqrt(np.abs(product)))
 
 
 def _noise(g: Groups, where: Mask) -> Floats:
-    """Return the mean squared distance [G] from each group's median, in standard errors, where a mask [n] is True."""
+    """Return the mean square of (value - median) / standard error of each group, [G]; about 1 for noise alone.
+
+    Only the observations count for which the mask `where` [n] is True and the error is not 0. [G] has a number for each
+    group with observations; NaN if none of them counts. There must be errors.
+    """
     return g.mean(divide(g.x - g.base[g.group], g.e) ** 2, where)
 
 
@@ -514,8 +585,8 @@ FEATURES = (
 def compute(groups: Groups, everything: bool = True) -> dict[str, Floats]:
     """Compute the features of `FEATURES` for all groups; return {feature: numbers [groups.total]}, in their order.
 
-    A group without observations has NaN, and the count 0. Features that need standard errors are left out if there are
-    none.
+    A group without observations has NaN, and the count 0. Features that need standard errors are left out if the
+    observations have none.
 
     Args:
         groups: observations of one value, sorted into groups.
@@ -530,22 +601,23 @@ def compute(groups: Groups, everything: bool = True) -> dict[str, Floats]:
 
 
 def course(groups: Groups, tables: dict[str, Floats], name: str, channel_names: Sequence[Any]) -> dict[str, Floats]:
-    """Return the mean of each channel in windows of time around the series' peak, that of its leading channel.
+    """Return the mean of each channel in windows of time around the series' peak, which is that of a leading channel.
 
-    The leading channel has the greatest height (with errors: the largest x / e). Window 0 is within 1/256 of the
-    series' span of the peak; windows -1 and 1 end at 1/128, -2 and 2 at 1/64, and so on to 1/4, and -7 and 7 at the
-    whole span. For each window and channel it is the mean of x less the channel's median, over the height of the
-    leading channel. With errors the mean is weighted by 1 / e², and divided by its own standard error it is a second
-    feature.
+    The leading channel has the greatest height (with errors: the largest x / e). Windows are shares of the series' span
+    on either side of its peak: window 0 reaches to 1/256, windows -1 and 1 go on to 1/128, -2 and 2 to 1/64, and so on
+    to 1/4, and -7 and 7 to the whole span. In each window a channel has the mean of x less the channel's median, over
+    the height of the leading channel. With errors the mean is weighted by 1 / e², and there is a second feature: this
+    mean, without the height, divided by its standard error.
 
     Args:
-        groups: one for each of C channels of each of S series, series by series.
+        groups: a group for each of C channels of each of S series, series by series.
         tables: {feature: [S, C]} of all features, from `compute`.
         name: the value column, for the names of the features.
         channel_names: [C], for the names of the features.
 
     Returns:
-        {"CHANNEL: NAME course WINDOW": numbers [S]}, with errors also "signal of course"; NaN for an empty window.
+        {"CHANNEL: NAME course WINDOW": numbers [S]}, with errors also "CHANNEL: NAME signal of course WINDOW". NaN for
+        a window without observations of the channel.
     """
     series, number = tables["max"].shape
     of_series, channel = np.divmod(groups.present[groups.group], number)
@@ -572,11 +644,14 @@ def course(groups: Groups, tables: dict[str, Floats], name: str, channel_names: 
 
 
 def _leading(groups: Groups, tables: dict[str, Floats]) -> Integers:
-    """Return the index [S] of each series' leading channel: of the greatest height, or with errors the largest x / e.
+    """Return the index of the leading channel of each of S series, int [S].
+
+    It is the channel whose peak is the highest above its median or, if there are errors, the channel with the largest
+    ratio of a value to its error; the first of equals.
 
     Args:
-        groups: one for each channel of each series; they say whether there are errors.
-        tables: {feature: [S, channels]} of all features, from `compute`.
+        groups: a group for each channel of each series; read for whether there are errors.
+        tables: {feature: [S, channels]} of all features, from `compute`; a channel without observations has NaN.
     """
     rank = tables["height" if groups.e is None else "largest signal to noise"]
     return np.argmax(np.nan_to_num(rank, nan=-np.inf), 1)
@@ -585,19 +660,20 @@ def _leading(groups: Groups, tables: dict[str, Floats]) -> Integers:
 def between(groups: Groups, tables: dict[str, Floats], name: str, channel_names: Sequence[Any]) -> dict[str, Floats]:
     """Return how every two channels, a and b, of each series differ.
 
-    Relative differences are (a - b) / (|a| + |b|): of means, maxima and standard deviations, and of means at and after
-    the peak of the leading channel, the one with the greatest height (with errors: the largest x / e). At the peak is
-    from -0.5 to 0.5, after it from 0.5 to 1.5 times the outburst's width at half height. A further feature is the time
-    of the peak of a less that of b.
+    Relative differences are (a - b) / (|a| + |b|). They are of means, maxima and standard deviations, and of means in
+    two windows of time around the peak of the leading channel. This is the channel with the greatest height (with
+    errors: the largest x / e). "At the peak" is from -0.5 to 0.5, "after the peak" from 0.5 to 1.5 times the width of
+    its outburst at half height. A further feature is the time of the peak of a less that of b.
 
     Args:
-        groups: one for each of C channels of each of S series, series by series.
+        groups: a group for each of C channels of each of S series, series by series.
         tables: {feature: [S, C]} of all features, from `compute`.
         name: the value column, for the names of the features.
         channel_names: [C], for the names of the features.
 
     Returns:
-        {"A - B: NAME FEATURE": numbers [S]}; NaN where one of the channels lacks what is compared.
+        {"A - B: NAME FEATURE": numbers [S]} for each pair of channels, A before B in `channel_names`. NaN where one of
+        the two lacks what is compared.
     """
     compared = {f"relative {key}": tables[key] for key in ("mean", "max", "std")}
     number = len(channel_names)
