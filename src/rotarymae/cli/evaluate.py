@@ -50,8 +50,8 @@ def evaluate_command(
     Args:
         out: New JSON file for the metrics. Name it to keep them; with --at, a PNG picture of the same name is written
             next to it.
-        at: Scoring: also score predictions of series that are cut off so long after their first observation: 30 (in the
-            table's unit of time) or, if times are dates, 6h or 2d. Give it to see how early predictions are good.
+        at: Scoring: also score predictions of series that are cut off this long after their first observation: 30 (in
+            the table's unit of time) or, if times are dates, 6h or 2d. Give it to see how early predictions are good.
         first: Scoring: with --at, column of flags, such as detections: times count from the first observation where it
             is not 0. Name it if series begin long before the event.
         horizon: Scoring: score forecasts of values instead of labels: of the next 30 (in the table's unit of time) or,
@@ -172,8 +172,8 @@ def _forecast_metrics(
         reporter: shows the progress.
 
     Returns:
-        A dictionary for JSON: the number of "series", their "noun", the "horizon" without "+", and under
-        "interpolation" the scores of each column of values, as in metrics.json.
+        A dictionary for JSON: the number of "series", what they are called ("noun"), the "horizon" without "+", and
+        under "interpolation" {column of values: scores}, as in metrics.json.
 
     Raises:
         InputError: a model without an autoencoder of series; a table or a horizon that cannot be read.

@@ -96,7 +96,10 @@ class LabelOptions(LabelColumn):
         return SplitColumn(self.split_by, values)
 
     def check(self) -> None:
-        """Raise InputError if --label-id, --task, --folds or --event is given, and neither --label nor --labels."""
+        """Raise InputError if --label-id, --event, --folds or --task needs labels, and no option names any.
+
+        Labels are named by --label (or --duration) or --labels. The --task auto needs none.
+        """
         given = {"label_id": self.label_id, "task": self.task.replace("auto", ""), "folds": self.folds}
         unused = [f"{option(name)} {x}" for name, x in {**given, "event": self.event}.items() if x]
         if self.name is None and unused:

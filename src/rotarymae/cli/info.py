@@ -67,8 +67,8 @@ def _read(
 ) -> tuple[series.SeriesDataset, list[str]]:
     """Read a table; return the data set, and a list of what a fit would refuse, in words.
 
-    Rows that repeat the series, time and channel of others are refused by a fit. If there are too many of them, the
-    list has one text, which says so, and the data set has the mean of each such group of rows. Otherwise it is empty.
+    A fit refuses a table in which many rows repeat the series, time and channel of others, with other values. The list
+    then has one text, which says so, and the data set has the means of such rows. Otherwise the list is empty.
 
     Args:
         source: the table.

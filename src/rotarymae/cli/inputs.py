@@ -270,7 +270,7 @@ class FolderOptions:
         """Raise InputError for options that do not fit the data.
 
         Options of tables do not fit a folder (--images or --audio), those of folders do not fit a table, and
-        --longest-side does not fit sounds.
+        --longest-side does not fit sounds. --images and --audio exclude each other.
 
         Args:
             columns: the options of a table's layout.

@@ -109,7 +109,7 @@ def ending(command: str, note: str) -> Iterator[None]:
 def saying(advise: Callable[[], str]) -> Iterator[None]:
     """Add a sentence as a note to any error, or stop by a signal, that leaves the `with` block; let it pass on.
 
-    After a stop `ending` prints the first note alone, which of nested blocks is that of the innermost.
+    After a stop, `ending` prints the note; if such blocks are nested, it prints that of the innermost alone.
 
     Args:
         advise: returns the sentence; it is called only after an error or a stop.

@@ -115,7 +115,8 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
         Raises
         ------
         InputError
-            No such folder or name; the pipeline does another job, has no preprocessor, or lacks the `predictor`.
+            No such folder or name; the pipeline does another job, has no preprocessor, or has not the `predictor` that
+            is asked for.
         ModelDirectoryError
             A file is missing, unreadable or changed.
         """
@@ -167,7 +168,7 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
         """Return the options of a fit: the estimator's parameters as a `FitConfig`, which checks them.
 
         Its seed is `random_state`; a RandomState gives a number drawn from it; None gives a new one at each call. Its
-        `pretrained` is text: a Pipeline becomes one that only says that there is a pipeline.
+        `pretrained` is text or None: a Pipeline becomes a text that only says that there is one.
 
         Args:
             **changes: fields of the FitConfig that get other values than the parameters of these names.

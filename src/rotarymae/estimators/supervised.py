@@ -49,8 +49,8 @@ class _Supervised(ArrayOptions, FinetuningOptions, Estimator, ABC):
         X : SeriesDataset, DataFrame, array or list
             The S series: a `SeriesDataset`; a data frame, whose columns `id`, `time`, `channel` and `values` name; a
             list of (times, values); or an array [S, channels, time], in which NaN is a missing observation. Also
-            pictures, videos and sounds, with `patch_size` or `sample_rate`. For times to an event only what was known
-            when the durations began: what was observed later would tell how long they were.
+            pictures, videos and sounds, with `patch_size` or `sample_rate`. For times to an event give only
+            observations from before the durations began: later ones would tell how long they were.
         y : array, dict, str, DataFrame or tuple
             The target of each series: an array in the order of the series; a dict from ids to targets; or the name of a
             column of the data frame. The classifier takes classes [S] of any type, the regressor numbers [S] or [S,

@@ -36,8 +36,8 @@ class _Unsupervised(Estimator):
         ----------
         X : SeriesDataset, DataFrame, array or list
             The S series: a `SeriesDataset`; a data frame, whose columns `id`, `time`, `channel` and `values` name; a
-            list of (times, values); or an array [S, channels, time], in which NaN is a missing observation. Also
-            pictures, videos and sounds, with `patch_size` or `sample_rate`.
+            list of (times, values); or an array [S, channels, time], in which NaN is a missing observation. The
+            embedder also takes pictures, videos and sounds, with `patch_size` or `sample_rate`.
         y : Any
             Not used; for the interface of scikit-learn.
 
@@ -113,22 +113,23 @@ class RoMAEInterpolator(_Unsupervised):
         X : SeriesDataset, DataFrame, array or list
             The series, laid out as in `fit`.
         at : array of shape [q], list of arrays or None
-            Times, the same for all series, or one array of times [q_i] for each series. Without them, the times of an
-            array, which fills its gaps, or each series' times. For series with dates also dates, which are in the zone
-            of the series where they say none.
+            Times, the same for all series, or one array of times [q_i] for each series. None takes the times of each
+            series; if X is an array, all of its times, so that its gaps are filled. If the series have dates, `at` may
+            hold dates; one without a time zone is in that of the series.
         return_std : bool
             Whether to return standard deviations as well.
         positions : array of shape [q, P], list of arrays or None
-            Further positions at the times `at`, such as latitude and longitude: the same for all series, or one array
-            [q_i, P] for each. Series that stay at one position need none.
+            The P further positions at the times `at`, such as latitude and longitude: the same for all series, or one
+            array [q_i, P] for each. Series that stay at one position need none.
 
         Returns
         -------
         ndarray, list of ndarray, or tuple of two such
-            Means. For times [q], or [S, q]: an array [S, q, V], or [S, C, q, V] when the series have C channels; V is
-            the number of value columns. For times of different number: a list with [q_i, V] or [C, q_i, V] for each
-            series. When X is an array [cases, channels, time] or [cases, time], they are laid out like it: [cases,
-            channels, q] or [cases, q]. With `return_std` a tuple of means and deviations, of the same shape.
+            Predicted values (means). If all S series have q times, they are an array [S, q, V], or [S, C, q, V] for
+            series of C channels; V is the number of value columns. If numbers of times differ, they are a list with an
+            array [q_i, V] or [C, q_i, V] for each series. If X is an array [cases, channels, time] or [cases, time],
+            they are [cases, channels, q] or [cases, q]. With `return_std` a tuple of means and standard deviations, of
+            the same shape.
 
         Raises
         ------

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
 from rotarymae.errors import InputError, ModelDirectoryError, listed
-from rotarymae.partners.base import AnyDataset, Floats, Partner, check, read_settings
+from rotarymae.partners.base import ANEW, AnyDataset, Floats, Partner, check, read_settings
 from rotarymae.partners.features import features as compute_features
 from rotarymae.partners.hazards import MAX_LOG_RISK, FollowUp, interval_probabilities
 from rotarymae.preprocess import StaticColumn, static_features
@@ -403,7 +403,7 @@ class BoostedFeatures(Partner):
             for one in texts[:-1]:
                 check_trees(one, width, trees.classes)
         except (ValueError, OSError) as error:
-            raise ModelDirectoryError(f"{path} holds no trees that this version writes: {error}.") from None
+            raise ModelDirectoryError(f"{path} holds no trees that this version writes: {error}. {ANEW}") from None
         return replace(read, trees=replace(trees, texts=texts[:-1]))
 
 

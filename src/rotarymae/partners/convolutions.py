@@ -153,9 +153,10 @@ class RandomConvolutions(Partner):
         return cls(np.array([length]), center, scale, dilation, mix, bias, weight, intercept)
 
     def predict(self, dataset: AnyDataset) -> Floats:
-        """Return class probabilities [S, classes] of S sounds or series, at least one.
+        """Return class probabilities [S, classes] of S sounds or series; S must not be 0.
 
-        Raises InputError for another number of variables than in training.
+        Raises:
+            InputError: another number of variables (channels times value columns) than in training.
         """
         out, length = [], int(self.length[0])
         at_once = max(1, min(256, GRID_POINTS // (length * len(self.center))))

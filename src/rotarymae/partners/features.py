@@ -153,7 +153,7 @@ def array_features(dataset: ArrayDataset) -> tuple[np.ndarray, tuple[str, ...]]:
 def _mean_and_deviation(array: np.ndarray, grid: tuple[int, ...]) -> np.ndarray:
     """Return the means of an array in the R regions of a grid, then the standard deviations, as float64 [2 · R · C].
 
-    Both have a number for each region and channel, region by region; the last axis of the grid varies before the first.
+    Both have a number for each region and channel, region by region; the regions are in row-major order.
 
     Args:
         array: [*axes, C] with C channels.

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from rotarymae.errors import InputError, ModelDirectoryError, listed
 from rotarymae.model_files import dump_json, read_version
-from rotarymae.partners.base import AnyDataset, Floats, Partner, check, read_settings
+from rotarymae.partners.base import ANEW, AnyDataset, Floats, Partner, check, read_settings
 from rotarymae.partners.boosting import BoostedFeatures
 from rotarymae.partners.combine import choose_temperature, choose_weights, combine, nats, temper
 from rotarymae.partners.convolutions import RandomConvolutions
@@ -130,7 +130,8 @@ class Predictor:
         at least one, "combined". Values of a regression are not calibrated.
 
         Args:
-            of_model: the network's predictions [S, K] of S series, uncalibrated.
+            of_model: the network's predictions [S, K] of S series, uncalibrated: probabilities of K classes or
+                intervals, or K values.
             of_partners: {name: predictions [S, K]} of some or all partners, uncalibrated.
 
         Raises:
@@ -139,8 +140,8 @@ class Predictor:
         for name, predicted in of_partners.items():
             if predicted.shape != of_model.shape:
                 raise ModelDirectoryError(
-                    f"{TITLES[name]} predicts {predicted.shape[1]} outputs and the model {of_model.shape[1]}; the "
-                    "predictor is of another run."
+                    f"{TITLES[name]} predicts {predicted.shape[1]} outputs and the model {of_model.shape[1]}: the "
+                    f"predictor is of another run. {ANEW}"
                 )
         out = {MODEL: of_model} | of_partners
         if self.task != "regression":
@@ -260,7 +261,7 @@ def fit_partners(
             survival weights [S, K] of the intervals in the likelihood.
         train, validation: int, indices of the training and of the validation series in `dataset`.
         outputs: number of classes or outputs of the network.
-        static: columns with one value per series, which the partners read as the network's head does.
+        static: columns of `dataset` with one value per series, which the partners also read.
         seed: fixes what the partners draw, and the draw of series where time is short.
         reporter: shows progress and warnings.
         budget: the plan of a run that must end in time. It limits the number of series, and of the copies that a

@@ -150,7 +150,7 @@ class Groups:
 
     @cached_property
     def variance(self) -> Floats:
-        """The variance of the values of each group with observations, [G]: a mean over their number, not one less."""
+        """The variance of the values of each group with observations, [G]; the divisor is their number."""
         return self.mean(self.away**2)
 
     @cached_property
@@ -409,7 +409,8 @@ def _power_of_decay(g: Groups) -> Floats:
     """Return the power p by which each group decays after its peak, as (time since the peak) to the -p, [G].
 
     It is the negative slope of log(value - median) against log(time since the peak), over the observations after the
-    peak that are `bright`. [G] has a number for each group with observations; NaN with fewer than 3 bright ones.
+    peak whose values are far enough above the median (`bright`). [G] has a number for each group with observations; NaN
+    if a group has fewer than 3 of these.
     """
     later = g.since_peak > 0
     return -g.slope(np.log(np.where(later, g.since_peak, 1.0)), g.brightness, g.bright & later)

@@ -31,7 +31,7 @@ def comparisons(metrics: Mapping[str, Any]) -> list[Table]:
     errors at hidden observations have a row per column of values, or per channel, and a column per method.
 
     Args:
-        metrics: the content of a metrics.json; a table is left out if it has no such scores.
+        metrics: the content of a metrics.json. A table whose scores it lacks is left out.
     """
     ahead = metrics.get("horizon")
     tables, where = [], f"on {scored_words(metrics)}" if ahead is None else f"up to {ahead} ahead"
@@ -84,8 +84,8 @@ def _interpolations(values: Mapping[str, Any], where: str) -> Iterator[Table]:
 def error_table(title: str, parts: Iterable[tuple[str, Any]], error: str, caption: str) -> Table:
     """Return a table of errors at hidden observations: a row per part, a column per method, the smallest error bold.
 
-    Further columns are the share of hidden observations inside each band that is predicted (none without bands), and
-    how many observations were hidden.
+    Further columns are the share of hidden observations inside each predicted band, such as that of 95 % (none without
+    bands), and how many observations were hidden.
 
     Args:
         title, caption: above and below the table.

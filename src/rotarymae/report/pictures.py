@@ -170,10 +170,11 @@ def draw_reconstructions(outcome: Outcome) -> Parts:
 
 
 def draw_bands(outcome: Outcome) -> Parts:
-    """Yield a table of the share of hidden observations inside each band, and the verdict on this share.
+    """Yield a table with a row for each band, an interval that is to hold a share of values such as 95 %.
 
-    If metrics.json has several groups of hidden observations by their distance to the nearest visible one, the drawing
-    of `draw_by_distance` follows. Only the first column of values counts. Nothing is yielded if the run did not
+    A row has the share of hidden observations that are inside, and whether this is as promised. If metrics.json has
+    several groups of hidden observations, by their distance to the nearest visible one, the drawing of
+    `draw_by_distance` follows. Only the first column of values counts. Nothing is yielded if the run did not
     interpolate, or if the model predicts no bands.
     """
     scores = next(iter(outcome.metrics.get("interpolation", {}).values()), {})
