@@ -167,8 +167,8 @@ def interpolation(
         hidden: bool [n], True for observations that the model did not see; None means that it saw all.
         curve: predicted curves; None for none.
         time_label, value_label: of the axes; name the units there.
-        linear_up_to: makes the value axis linear up to that value and logarithmic beyond, of either sign; None
-            leaves it linear.
+        linear_up_to: a positive value: the value axis is linear from minus to plus this value, and logarithmic beyond.
+            None makes it linear everywhere.
         dates: whether times are days since 1970-01-01 UTC, to be labelled as dates.
     """
     t, y, channel, drawn = _on_axis(times, dates), np.asarray(values), np.asarray(channels), np.sort(shown)

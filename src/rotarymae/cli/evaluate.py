@@ -221,8 +221,8 @@ def _first_flagged(dataset: SeriesDataset, flags: SeriesDataset) -> np.ndarray:
 
     Args:
         dataset: the S series.
-        flags: the same table, read with the flag as its first column of values. Series are matched by id; one that it
-            lacks gets NaN.
+        flags: the same table, read with the flag as its first column of values, and in the same unit of time. Series
+            are matched by id; one that it lacks gets NaN.
     """
     when = np.where(flags.values[:, 0] != 0, flags.times, np.inf)
     earliest = dict(zip(flags.ids.tolist(), np.minimum.reduceat(when, flags.offsets[:-1]).tolist(), strict=True))

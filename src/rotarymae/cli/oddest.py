@@ -41,8 +41,8 @@ def draw_oddest(scores: Path, picture: Path) -> None:
 def _oddest(table: pa.Table, value: str, column: str, noun: str) -> Iterator[plots.Excerpt]:
     """Yield the three observations or stretches with the highest scores, the highest first, to be drawn.
 
-    Each comes with up to 100 observations of the same series and channel on either side. One that lies among those of a
-    higher score is passed over, and so are observations without a score: fewer than three may be yielded.
+    Each comes with up to 100 observations of the same series and channel on either side. One that lies so near to one
+    that was yielded is passed over; observations without a score never count. So fewer than three may be yielded.
 
     Args:
         table: what `rotarymae anomalies` has written, a row per observation.

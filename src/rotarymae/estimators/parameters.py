@@ -24,8 +24,8 @@ def documented(cls: Class) -> Class:
     """Add numpydoc sections of parameters and attributes to the docstring of a dataclass, in place; return the class.
 
     Parameters are its fields, documented by the strings below them in the source. In these the command's options become
-    parameters: --batch-size batch_size, and --no-cls-token cls_token=False. The docstring may end with a section of
-    attributes, to which `ATTRIBUTES` is added; without one, the section is added, too.
+    parameters: --batch-size batch_size, and --no-cls-token cls_token=False. The docstring may have a section of
+    attributes at its end, which `ATTRIBUTES` then prolongs; otherwise `ATTRIBUTES` is that section.
     """
     lines, docs, hints = ["Parameters", "----------"], field_docs(cls), get_type_hints(cls)
     for field in dataclasses.fields(cls):

@@ -408,10 +408,10 @@ class BoostedFeatures(Partner):
 
 
 def _with_copies(dataset: SeriesDataset, copies: int, seed: int) -> tuple[SeriesDataset, NDArray[np.int64]]:
-    """Return the S series followed by copies that lack some observations, and the series of each, int [S + copies].
+    """Return S series followed by copies that lack some observations, and which series each is, int [S + copies].
 
-    A copy keeps its first observation, and others at random. If the number of copies is no multiple of S, some series,
-    drawn at random, have one copy more than the others.
+    The latter are indices 0 .. S - 1. A copy keeps its first observation, and others at random. If the number of copies
+    is no multiple of S, some series, drawn at random, have one copy more than the others.
 
     Args:
         dataset: the S series.

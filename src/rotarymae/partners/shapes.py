@@ -73,7 +73,10 @@ class Groups:
         self.index = np.arange(len(self.x))
 
     def spread(self, column: NDArray[Any]) -> Floats:
-        """Return numbers of the groups with observations, [G], as float [total], with NaN for the empty groups."""
+        """Return numbers for all groups, float [total]: those of `column`, and NaN for the empty groups.
+
+        `column` [G] has a number for each group with observations, in ascending order of the groups.
+        """
         out = np.full(self.total, np.nan)
         out[self.present] = column
         return out
@@ -285,7 +288,7 @@ class Groups:
     def residual(self) -> Floats:
         """Each value less the weighted mean of its group, over its standard error, [n]; NaN where the error is 0.
 
-        There must be errors.
+        The weights of the mean are the inverse squares of the errors. There must be errors.
         """
         return divide(self.x - self.weighted_mean[self.group], self.e)
 
