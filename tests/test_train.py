@@ -60,6 +60,7 @@ def test_every_parameter_is_documented(kind):
         assert lines[at].endswith(f"default={value!r}")
         assert lines[at + 1].startswith("    ") and len(lines[at + 1].split()) > 1
     assert "cls_token=False" in kind.__doc__ and "no_" not in kind.__doc__  # the command's --no-cls-token
+    assert "--minutes decides" in kind.__doc__  # an option of the command alone is not taken for a parameter
 
 
 def test_a_loaded_estimator_has_the_parameters_that_were_fitted(tmp_path):

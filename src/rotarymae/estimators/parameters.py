@@ -24,14 +24,17 @@ def documented(cls: Class) -> Class:
     """Add numpydoc sections of parameters and attributes to the docstring of a dataclass, in place; return the class.
 
     Parameters are its fields, documented by the strings below them in the source. In these the command's options become
-    parameters: --batch-size batch_size, and --no-cls-token cls_token=False. The docstring may have a section of
-    attributes at its end, which `ATTRIBUTES` then prolongs; otherwise `ATTRIBUTES` is that section.
+    parameters: --batch-size batch_size, and --no-cls-token cls_token=False. Options that the class lacks, such as
+    --minutes, stay. The docstring may have a section of attributes at its end, which `ATTRIBUTES` then prolongs;
+    otherwise `ATTRIBUTES` is that section.
     """
     lines, docs, hints = ["Parameters", "----------"], field_docs(cls), get_type_hints(cls)
     for field in dataclasses.fields(cls):
         lines.append(f"{field.name} : {_type(hints[field.name])}, default={field.default!r}")
-        doc = re.sub(r"--no-([a-z-]+)", r"--\1=False", docs[field.name])
-        doc = re.sub(r"--([a-z-]+)", lambda option: option[1].replace("-", "_"), doc)
+        doc = docs[field.name]
+        for name in docs:
+            option = name.replace("_", "-")
+            doc = re.sub(rf"--no-{option}\b(?!-)", f"{name}=False", re.sub(rf"--{option}\b(?!-)", name, doc))
         lines += textwrap.wrap(doc, 100, initial_indent="    ", subsequent_indent="    ")
     head = "Attributes\n----------\n"
     above, _, attributes = inspect.cleandoc(cls.__doc__ or "").partition(head)
