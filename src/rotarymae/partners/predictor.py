@@ -73,7 +73,9 @@ class Predictor:
         return cls(task, MODEL, because, {}, {MODEL: 1.0}, {MODEL: 1.0}, {})
 
     def predict(self, of_model: Floats, dataset: AnyDataset, choice: str = "auto") -> Floats:
-        """Return predictions [S, K] of one method: calibrated probabilities of K classes or intervals, or K values.
+        """Return predictions [S, K] of one method: probabilities of K classes or intervals, or K values.
+
+        Probabilities are calibrated, if the fit had validation series.
 
         Args:
             of_model: the network's predictions [S, K] of S series, uncalibrated.
@@ -90,7 +92,8 @@ class Predictor:
     def every(self, of_model: Floats, dataset: AnyDataset) -> dict[str, Floats]:
         """Return {method: predictions [S, K]} of the network, each partner and, if there are partners, all combined.
 
-        They are calibrated probabilities of K classes or intervals, or K values of a regression.
+        They are K values of a regression, or probabilities of K classes or intervals. Probabilities are calibrated, if
+        the fit had validation series.
 
         Args:
             of_model: the network's predictions [S, K] of S series, uncalibrated.
