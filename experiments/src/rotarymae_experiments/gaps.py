@@ -481,9 +481,10 @@ def main() -> None:
     The arguments are the folder of data, and how often other observations are hidden (1).
     """
     data_dir, count = Path(sys.argv[1]), int([*sys.argv, 1][2])
-    sets = development_sets(data_dir) | other_sets(data_dir)
+    sets, pipeline = development_sets(data_dir) | other_sets(data_dir), load("any-series")
+    assert isinstance(pipeline, AnySeriesPipeline), "the name of the shipped model"
     for name, series in sets.items():
-        for row, each in draws(load("any-series").require_autoencoder(), {name: series}, count).items():
+        for row, each in draws(pipeline.require_autoencoder(), {name: series}, count).items():
             said = {}
             for who in ("alone", "ours"):
                 ratios = [one[who]["rmse"] / one["line"] for one in each]
