@@ -117,7 +117,8 @@ def line_shares(model: AnySeries, dataset: SeriesDataset, errors: tuple[str, ...
     if len(chosen) < LEAST_SERIES:
         return shares
     windows = _windows(dataset.select(chosen), errors).dataset
-    visible, hidden, _ = hide(windows.select(_some(windows, LEARNT_FROM)), 0.5, by="stretch")
+    some = np.unique(np.linspace(0, len(windows) - 1, LEARNT_FROM).astype(int))
+    visible, hidden, _ = hide(windows.select(some), 0.5, by="stretch")
     queries, channels = as_queries(hidden), channel_index(hidden)
     answer: Any = interpolate_any(model, visible, queries, errors, shares=shares)
     line, truth = (
@@ -184,7 +185,8 @@ class BesideLine:
 def beside_line(model: AnySeries, dataset: SeriesDataset, errors: tuple[str, ...] = ()) -> BesideLine | None:
     """Hide a tenth of some series' observations, predict them, and compare the errors with a straight line's.
 
-    At most 200 series are used. Arguments are those of `interpolate_any`.
+    At most 200 series are used. The shares of the line in the model's answers are learnt without the hidden tenth.
+    Arguments are those of `interpolate_any`.
 
     Returns:
         The median errors; None if all series are shorter than five observations.
