@@ -741,7 +741,7 @@ class _Proposer:
                     )
                     advice += f"first (pandas.melt), or a series of each row by --numbered {stem!r}"
                     advice += f" (or {listed(others)})." if others else "."
-                if not advice and all(c.numeric for c in self.columns.values()):
+                if not (advice or self.source.unreadable) and all(c.numeric for c in self.columns.values()):
                     advice = " If the rows are at even steps, add a column with the time of each."
                 raise InputError(
                     f"no column looks like time; name it by --time. There are {self.described(self.columns)}{advice}",
