@@ -569,7 +569,8 @@ def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
         named: the names of the fields that the user has named, which stay as they are.
 
     Returns:
-        A new schema, what of it was proposed, and sentences on what is doubtful.
+        A new schema and what of it was proposed; the likely label; a column of groups that a split should not tear
+        apart; and sentences on what is doubtful.
 
     Raises:
         InputError: a column that the user named is absent ("unknown-column"); none could hold times or values
@@ -871,10 +872,11 @@ class _Proposer:
     def ascending(self) -> Column | None:
         """Return the column, of those without a role so far, whose numbers ascend most often from row to row; or None.
 
-        It must have at least 10 different numbers, and more than 90 % of the steps must rise. If no column has, one is
-        taken whose numbers rise in every step within each id, provided that each column that never falls there rises in
-        every step. A column that counts the rows is taken only if no other ascends as often. Ids and entries of lists
-        are passed over. A sentence for the user is added to `self.doubts`.
+        It must have at least 10 different numbers, and more than 90 % of the steps must rise. If no column has, the ids
+        of a column that is called like one are tried: then one is taken whose numbers rise in every step within each
+        id, provided that each column that never falls there rises in every step. A column that counts the rows is taken
+        only if no other ascends as often. Ids and entries of lists are passed over. A sentence for the user is added to
+        `self.doubts`.
         """
         numbers = [c for c in self.unused.values() if c.numeric and not (c.listed or looks_like_id(c.name))]
         steps = {c.name: np.diff(c.numbers) for c in numbers}  # pyright: ignore

@@ -125,7 +125,8 @@ class TableReader:
 
         Raises:
             InputError: columns that are not there ("unknown-column"), or twice ("column-twice"); one of `others` that
-                would be read as a value ("label-is-input"); a unit that cannot be converted ("unit").
+                the schema names as id, time, channel, value, error or limit ("label-is-input"); a unit that cannot be
+                converted ("unit").
 
         Warns:
             InputWarning: columns that a model knows and the table lacks; channels that look like outcomes; other units
@@ -230,8 +231,9 @@ class TableReader:
                 such series are left out.
 
         Raises:
-            InputError: a file that cannot be read; columns that are not numeric; many rows that repeat the series, time
-                and channel of others ("duplicates"); in a strict reading, any cell that cannot be used.
+            InputError: a file that cannot be read; columns that are not numeric; dates with a zone next to ones without
+                ("mixed-zones"); many rows that repeat the series, time and channel of others ("duplicates"); in a
+                strict reading, any cell that cannot be used.
             NoObservations: a table without an observation.
 
         Warns:
@@ -315,8 +317,9 @@ class TableReader:
         so. Warnings and errors on the table as a whole come after the last part, if any part has observations.
 
         Raises:
-            InputError: a file that cannot be read; columns that are not numeric; many rows that repeat the series, time
-                and channel of others ("duplicates"); in a strict reading, any cell that cannot be used.
+            InputError: a file that cannot be read; columns that are not numeric; dates with a zone next to ones without
+                ("mixed-zones"); many rows that repeat the series, time and channel of others ("duplicates"); in a
+                strict reading, any cell that cannot be used.
 
         Warns:
             InputWarning: once for the whole table, of each kind of row that is left out, and of what looks wrong.

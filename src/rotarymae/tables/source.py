@@ -426,7 +426,10 @@ class Source:
 
     @functools.cached_property
     def _database(self) -> duckdb.DuckDBPyConnection:
-        """The DuckDB connection that `read`, `rows` and `rejected` share; it lists the text lines that are left out."""
+        """The DuckDB connection that `read`, `rows` and `rejected` share.
+
+        DuckDB keeps the text lines that it left out in tables of this connection.
+        """
         return self._connect()
 
     def _connect(self) -> duckdb.DuckDBPyConnection:
