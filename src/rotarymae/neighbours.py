@@ -74,8 +74,9 @@ def observe(visible: Tokens, features: int) -> Observed:
 def neighbours(observed: Observed, positions: Float[Tensor, "S M A"], features: int) -> Float[Tensor, "S M V K"]:
     """Describe the observations nearest to each query by K = 9 numbers, separately for each of V features.
 
-    The first number is the value on the straight line between the nearest observation before and that after the query;
-    `neighbours_at` lists all. No query influences another.
+    With channels in `positions`, only observations of the query's channel count. The first number is the value at the
+    query on the straight line between the nearest observation before it and the nearest after it; of one of these
+    alone it is the value, and without both 0. `neighbours_at` lists all nine. No query influences another.
 
     Args:
         observed: as `observe` returned it, for the same S series and V = `features`.

@@ -207,8 +207,8 @@ class Pipeline:
         """
         if self.preprocessor is None or self.preprocessor.kind != "patches":
             raise InputError(
-                "the model was not trained on pictures, videos or sounds, and this needs one that was; give another "
-                "model, or series."
+                "the model was not trained on pictures, videos or sounds, so it cannot read them; give a model that "
+                "was, or series."
             )
         return cast(PatchPreprocessor, self.preprocessor)
 

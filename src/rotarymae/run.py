@@ -243,13 +243,14 @@ def _write(
 
 
 def training_note(fit: FitResult, noun: str, config: FitConfig) -> str:
-    """Return sentences for the model card on how many examples the pipeline was pre-trained and fine-tuned on.
+    """Return one or two sentences for the model card: on how many examples the pipeline was pre-trained and fine-tuned.
 
-    They are such as "Pre-trained elsewhere and then on 300 series. Fine-tuned (classification) on 200 series."; a
-    training that was not run is left out.
+    For example "Pre-trained elsewhere and then on 300 series. Fine-tuned (classification) on 200 series." The sentence
+    on pre-training is always there, as each model was pre-trained, here, elsewhere or both. The one on fine-tuning is
+    left out if there was none.
 
     Args:
-        fit: the result of the training.
+        fit: the result of the training; as fine-tuned on, the examples in the training part of its split are counted.
         noun: what the examples are called, such as "series".
         config: options of the fit; with `pretrained` the text says "elsewhere".
     """

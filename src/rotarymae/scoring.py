@@ -507,7 +507,8 @@ def evaluate_forecasts(
 
     Every series is forecast from eight times, evenly spread from the middle of its span to `horizon` before its end; if
     that end is not later than the middle, only from the middle. Each forecast reads what was observed until then, and
-    is compared with the observations of the following `horizon`. Simple methods are fitted on the series themselves.
+    is compared with the later observations up to `horizon` ahead. Simple methods read the same; what they need of a
+    whole table, such as its season, is taken from `dataset`.
 
     Args:
         pipeline: has the model.

@@ -333,8 +333,8 @@ def some_groups(groups: np.ndarray, classes: np.ndarray | None, share: float, se
         if not whole and (classes is None or np.isin(classes, classes[~held]).all()):
             return held
     raise InputError(
-        "no whole group can be held out: each is all there is of a class. Split by another column, or leave that class "
-        "out."
+        "no group can be held out: each holds all series of some class, which training would then lack. Split by "
+        "another column, or leave such a class out."
     )
 
 

@@ -664,10 +664,15 @@ def _leading(groups: Groups, tables: dict[str, Floats]) -> Integers:
 def between(groups: Groups, tables: dict[str, Floats], name: str, channel_names: Sequence[Any]) -> dict[str, Floats]:
     """Return how every two channels, a and b, of each series differ.
 
-    Relative differences are (a - b) / (|a| + |b|). They are of means, maxima and standard deviations, and of means in
-    two windows of time around the peak of the leading channel. This is the channel with the greatest height (with
-    errors: the largest x / e). "At the peak" is from -0.5 to 0.5, "after the peak" from 0.5 to 1.5 times the width of
-    its outburst at half height. A further feature is the time of the peak of a less that of b.
+    The features of a pair are
+
+    - "relative mean", "relative max" and "relative std": (a - b) / (|a| + |b|) of means, maxima, standard deviations;
+    - "relative at peak" and "relative after peak": the same of the means of values in two windows of time;
+    - "time of max": the time of the peak of a, less that of b.
+
+    The windows are around the peak of the leading channel, the one with the greatest height (with errors: the largest
+    x / e). If it stays above half its height for a time w around this peak, "at" is from -0.5 w to 0.5 w after the
+    peak, and "after" from 0.5 w to 1.5 w.
 
     Args:
         groups: a group for each of C channels of each of S series, series by series.

@@ -77,12 +77,15 @@ class Inputs:
     def compute(
         self, values: Float[Tensor, "*shape W"], channel: Int[Tensor, "*shape"], value_names: tuple[str, ...]
     ) -> Float[Tensor, "*shape E"]:
-        """Return the E further inputs of each observation, float64: the one-hot channel first, then value over error.
+        """Return the E further inputs of each observation, float64.
+
+        The one-hot channel comes first. Then, for each pair (column, column of its standard error) of
+        `signal_to_noise`, comes asinh(value / error), or 0 where the error is missing or not above 0.
 
         Args:
-            values: W columns in the table's units, also the standard errors.
+            values: W columns in the table's units, those of standard errors among them.
             channel: number of each observation's channel, from 0.
-            value_names: names of the W columns of `values`; with limits ("<5"), their sides are further columns, not
+            value_names: names of the first columns of `values`. Further columns, as the sides of limits ("<5"), are not
                 read.
         """
         parts = [(channel[..., None] == torch.arange(self.channels, device=channel.device)).double()]

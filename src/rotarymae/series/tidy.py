@@ -483,14 +483,15 @@ def merge_duplicates(rows: Observations, duplicates: str, strict: bool = False) 
 
     Args:
         rows: sorted by series, time, positions and channel.
-        duplicates: "first" and "last" keep the values of that row. "mean" averages the different rows. If there are
-            standard errors, it weights by them, and gives the error of the average; if one of the rows is a limit
-            ("<5"), it keeps the first row. "error" keeps the first row, with a doubt in the report, or raises an error
-            if more than one row in a hundred differs from the one before.
-        strict: whether "error" raises an error for a single one, too.
+        duplicates: "first" and "last" keep the values of that row. "mean" averages the different rows; equal ones count
+            once. A value with a standard error s is averaged with weights 1 / s², and gets the error of that average;
+            where an error is 0 or missing, values and errors have plain means. If one of the rows is a limit ("<5"),
+            the first row is kept. "error" keeps the first row, with a doubt in the report, but raises an error if more
+            than one in a hundred of all rows differs from the row before.
+        strict: whether "error" raises an error for a single such row, too.
 
     Raises:
-        InputError: different rows for one time, with "error" ("duplicates").
+        InputError: rows of one series, time, positions and channel differ, with "error" ("duplicates").
     """
     again = np.logical_and.reduce([key[1:] == key[:-1] for key in rows.keys])  # as the row before
     if not again.any():

@@ -493,10 +493,17 @@ def _has_number(row: Sequence[str]) -> bool:
 def _are_values(names: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
     """Return whether `names`, the cells of a presumed header, are values like those in the rows `below` it.
 
-    From left to right, a column that holds mostly dates decides: True if its name is a date. So does a column of
-    numbers whose name is a word: False. If none decides, it is True if any name is a number above numbers. But it is
-    False if the numbers among the names ascend in equal steps, four or more of them, or two from 0 or 1; and if they
-    ascend and are whole, but one is far from the numbers below it.
+    Columns are looked at from left to right, and the first of one of these two kinds decides:
+
+    - of mostly dates, its name counted: True if the name is a date, otherwise False;
+    - of mostly numbers, with a word as name (neither a number nor a mark of a missing value): False.
+
+    If no column decides, it is True if a name is a number above numbers, with two exceptions. Both apply only if the
+    numbers among the names ascend from left to right:
+
+    - False if they ascend in equal steps and are at least four, or at least two of which the first is 0 or 1;
+    - False if all are written with digits only, and one is farther outside the range of the numbers below it than that
+      range is wide.
     """
     numbers, above = [], []  # of the header, and whether each above numbers is like these
     for name, *column in itertools.zip_longest(names, *below, fillvalue=""):

@@ -922,7 +922,10 @@ class _Proposer:
 
         A column that is called like an id is taken first. Without one, the id is "file" if there are several files,
         which makes each a series. In a single file, the column is taken whose cells show that it is the id
-        (`id_by_shape`); else the id is "file", too, and the table one series. Doubts are added to `self.doubts`.
+        (`id_by_shape`); else the id is "file", too, the table is one series, and a doubt is added to `self.doubts`.
+
+        The rows are those that were looked at. All codes are 0 if the id is "file" and there is a single file, no
+        column of times, or a list of times in each cell.
         """
         several_files = len(self.source.paths) > 1
         if "id" not in self.named:

@@ -130,10 +130,14 @@ class TableSchema:
     units: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check the fields, alone and together; a single name becomes a tuple, and words in `na` become texts.
+        """Check the fields, alone and together.
 
-        Raises InputError for a value of the wrong type or none of the choices of its field, for no values without
-        `wide`, for a column with two roles ("column-twice"), and for options that exclude each other.
+        A single name becomes a tuple of one, and each entry of `na` a text, so that the number -999 becomes "-999".
+
+        Raises:
+            InputError: a value of the wrong type, or none of the choices of its field; no `values` without `wide`; a
+                column with two roles ("column-twice"); more columns of limits than of values; or options that exclude
+                each other, such as `channel` and `wide`, or upper and lower limits.
         """
         words = (self.na,) if isinstance(self.na, str | float | int) else self.na
         object.__setattr__(self, "na", tuple(map(str, words)))  # -999 is a word, too

@@ -262,10 +262,11 @@ class Source:
 
         Args:
             columns: their names.
-            advice: what to do about absent ones; in the message it stands right behind their names.
+            advice: what to do about absent ones. It is put between their names and a full stop, so it begins with its
+                own separator, such as "; ".
 
         Raises:
-            InputError: a column that is absent ("unknown-column"), or one of `unreadable`.
+            InputError: one of `unreadable`, with the error kept there, or an absent column ("unknown-column").
         """
         for name in columns:
             if name in self.unreadable:
