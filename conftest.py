@@ -101,6 +101,9 @@ LEFT_OUT = {
     "rotarymae.metrics.MIN_RESAMPLES": 5,
 }
 
+# A calibration that is not judged learns from few values.
+FEW_DRAWS = {"rotarymae.calibration.MAX_DRAWS": 3, "rotarymae.calibration.STEPS": 6}
+
 
 @contextmanager
 def patched(changes):

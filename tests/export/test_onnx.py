@@ -8,7 +8,7 @@ import pytest
 import torch
 from sklearn.base import clone
 
-from conftest import command, patched, refuses
+from conftest import FEW_DRAWS, command, patched, refuses
 from rotarymae import RoMAEClassifier, RoMAEInterpolator, RoMAERegressor, SeriesDataset
 from rotarymae.errors import InputWarning
 from rotarymae.export import export_program, make_program, onnx
@@ -36,7 +36,7 @@ def curves():
 @pytest.fixture(scope="module")
 def fitted(curves, short_fits):
     columns = {"static": ("redshift", "kind"), "transforms": {"flux": "asinh"}}
-    with patched(short_fits):
+    with patched(short_fits | FEW_DRAWS):
         return RoMAEClassifier(**SMALL, **columns).fit(curves, KINDS)
 
 
