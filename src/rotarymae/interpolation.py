@@ -339,7 +339,7 @@ def nearest_and_line(dataset: SeriesDataset, queries: Queries) -> tuple[np.ndarr
         index[order] = order[neighbour.clip(0, len(order) - 1)]
         there = (index < n) & (group[index] == group)
         gaps.append(np.where(there, np.abs(times - times[index]), np.inf)[n:])
-        values.append(np.asarray(dataset.values, np.float64)[np.where(there, index, 0)[n:]])
+        values.append(np.asarray(dataset.values[np.where(there, index, 0)[n:]], np.float64))
     between = np.isfinite(gaps[0]) & np.isfinite(gaps[1])
     share = np.where(between, gaps[0], np.nan) / np.where(between, gaps[0] + gaps[1], 1.0)
     return np.minimum(*gaps), values[0] + share[:, None] * (values[1] - values[0])
