@@ -393,9 +393,16 @@ def hidden_values(pipeline: Pipeline, dataset: SeriesDataset, season: float, see
         seed: of the draws of series and of what is hidden.
 
     Returns:
-        A list of tensors [n] or [n, ...], in this order: weights; the model's parameters; guesses, distance, side and
-        traits of the surroundings; outputs; true values; sides of limits (0 for a measured value); and, only if the
-        preprocessor reads standard errors, their logarithms. None if no drawn series has two observations.
+        A list of nine or ten tensors on the CPU, each with a row for each hidden value; None if no drawn series has two
+        observations:
+
+        - 0: how many independent values it counts as;
+        - 1: the parameters of the distribution that the model predicts, float64;
+        - 2 to 5: guesses, distance, side and traits of its `surroundings`, a tensor each;
+        - 6: the number of its pair of channel and value column, from 0, as `outputs` counts them;
+        - 7: the true value, standardised;
+        - 8: the side of the limit that it is ("<5": -1, ">5": 1), and 0 for a measured value;
+        - 9: the logarithm of its standard error, standardised; only if the preprocessor reads standard errors.
     """
     model, preprocessor = pipeline.require_autoencoder(), pipeline.require_series()
     windows = preprocessor.windows(_sample(dataset, len(HIDES) * HIDDEN_PER_DRAW, seed)).dataset

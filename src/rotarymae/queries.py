@@ -378,11 +378,13 @@ class QueryTable:
         """Create the queries of this table for the series of a data set, in its order; rows of a series keep theirs.
 
         Ids are compared as text. Rows for other series are left out, and a series without a row has no query. If the
-        data set has channels and this table has none, each row becomes a query in every channel, one after the other.
-        Dates without a time zone are read in the zone of the data set.
+        data set has channels and this table has none, each row becomes a query in every channel: the first row in all
+        channels, then the second. If the data set has no channels, those of the table are not read. Dates without a
+        time zone are read in the zone of the data set.
 
         Raises:
-            InputError: a channel that the data set does not have; dates where the times of the data set are numbers.
+            InputError: a channel that is none of those of the data set; dates where the times of the data set are
+                numbers.
         """
         rows = self.rows
         if rows.time_unit is not None and dataset.time_unit is None:
@@ -597,9 +599,10 @@ def shape_answers(answers: np.ndarray, queries: Queries, shape: AnswerShape) -> 
         queries, shape: as `queries_from` returned them.
 
     Returns:
-        If the caller's series were an array, [cases, channels, q] or [cases, q] as theirs, with q times each. Else an
-        array [S, q, V] for S series, or [S, C, q, V] with C channels. Where series have different numbers q_i of times,
-        it is instead a list with an array for each series, without the first axis.
+        If the caller's series were an array, [cases, channels, q] or [cases, q] as theirs, with q times each. The axis
+        of channels holds the channels of the queries, with the first value of each, or the V values if the queries have
+        no channels. If they were no array, [S, q, V] for S series, or [S, C, q, V] with C channels. In both cases,
+        series with different numbers of times give a list with an array for each, without the first axis.
     """
     parts = []
     for part in np.split(answers, queries.offsets[1:-1]):

@@ -350,13 +350,13 @@ def _built(settings: dict[str, Any], tensors: int) -> nn.Module:
     choose("kind", settings["kind"], tuple(KINDS))
     config, head = from_fields(RoMAEConfig, settings["config"], "config"), settings["head"]
     if max(config.depth, config.decoder_depth) > tensors:  # before so many blocks are built
-        raise InputError(f"it asks for more blocks than the file of weights has tensors ({tensors}).")
+        raise InputError(f"its settings ask for more blocks than the file of weights has tensors ({tensors}).")
     kind = KINDS[settings["kind"]]
     if issubclass(kind, Classifier | Regressor) == (head is None) or not isinstance(head, dict | None):
         raise InputError(f"a {settings['kind']} cannot have the head {head!r}; the file is damaged, or was edited.")
     members = (head or {}).get("members", 1)
     if type(members) is not int or members > tensors:
-        raise InputError(f"it asks for {members!r} members, and the file of weights has {tensors} tensors.")
+        raise InputError(f"its settings ask for {members!r} members, and the file of weights has {tensors} tensors.")
     with torch.device("meta"):
         return kind(config) if head is None else kind(Encoder(config), **head)
 

@@ -231,7 +231,14 @@ def _rescaled(parameters: Tensor, factor: np.ndarray, shift: np.ndarray) -> Tens
 
 
 def _windows(dataset: SeriesDataset, errors: tuple[str, ...]) -> Windows:
-    """Cut series that are longer than those in the model's training into overlapping pieces; others stay whole."""
+    """Cut long series into overlapping pieces, about as long as the series in the model's training; others stay whole.
+
+    A piece has 160 observations for each channel, at most 480 values in all, and a quarter in common with the next.
+
+    Args:
+        dataset: the series.
+        errors: names of the value columns that hold standard errors, which do not count as values.
+    """
     columns = len(dataset.value_names) - len(errors)
     channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
     window = max(2, min(WINDOW * channels, MAX_WINDOW // columns))

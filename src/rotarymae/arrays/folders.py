@@ -275,7 +275,7 @@ def _list(folder: Path, kinds: tuple[str, ...], noun: str) -> tuple[list[Path], 
         seen.add(real)
     if not paths:
         raise InputError(
-            f"{folder} holds no {noun} ({', '.join(kinds)}), and {others:,} other files. Give the folder that has them."
+            f"{folder} holds no {noun} ({', '.join(kinds)}), but {others:,} other files. Give the folder of the {noun}."
         )
     return sorted(paths), others
 

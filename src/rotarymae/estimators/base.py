@@ -344,7 +344,7 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
         return self._dataset(X, self._fitted())
 
     def _fitted(self) -> Pipeline:
-        """Return `pipeline_` with the estimator's parameter `precision`, which may have been set after the fit.
+        """Return a copy of `pipeline_` with the estimator's `precision`, which may have been set after the fit.
 
         Raises:
             NotFittedError: before `fit`.

@@ -433,9 +433,10 @@ def series_features(
     Features from observations are the first columns; those of the static columns follow and have no names here.
 
     Args:
-        dataset: the S series, or arrays.
-        static: columns with one value per series, which become features, too.
-        known: the names that were returned in training; None means that this is training.
+        dataset: the S series, or arrays; it holds the values of the static columns as well.
+        static: fitted columns with one value per series, which become features, too; () for none.
+        known: the names that were returned in training, with which these are compared; None means that this is
+            training.
 
     Raises:
         InputError: other names than `known`, or in another order.

@@ -89,7 +89,7 @@ class PositionScaling(nn.Module):
             scaling.training_reach[:] = torch.from_numpy(scaling.reaches(dataset).max(axis=0))
         if scaling.reach > np.finfo(np.float32).max:
             raise InputError(
-                f"in units of {scaling.unit:g} times reach {scaling.reach:.2g} from their origin, which does not fit "
+                f"times lie up to {scaling.reach:.2g} units of {scaling.unit:g} from their origin, which does not fit "
                 "into 32 bits; choose a larger unit."
             )
         apart = float(np.spacing(np.float32(scaling.reach)))

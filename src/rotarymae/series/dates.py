@@ -280,7 +280,8 @@ def formats_of(texts: Sequence[str]) -> list[str]:
 def _with_short_months(texts: pa.Array) -> pa.Array:
     """Return texts with names of months, short or full, in seven languages, replaced by English short ones ("Mar").
 
-    So is any word that begins like a month's name. The point in "Mar. 5" is removed.
+    Case is ignored. A longer word that begins like the name of a month is replaced as a whole: "Marvin" becomes "Mar".
+    A point between a letter and a blank is removed: "Mar. 5" becomes "Mar 5".
     """
     texts = pc.replace_substring_regex(texts, r"(\pL)\. ", r"\1 ")  # pyright: ignore
     for name, begins in zip(calendar.month_abbr[1:], MONTHS.split(), strict=True):

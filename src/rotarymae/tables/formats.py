@@ -251,7 +251,7 @@ def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
     if start >= len(rows) or not rows[start]:
         raise InputError(
             f"{path} ends before line {start + 1}, where the names of its columns should be. Check that it is complete "
-            f"and a {format} file{', and --header-row' if header_row else ''}.",
+            f"and a {format} file{', and that --header-row is the line of the names' if header_row else ''}.",
             code="empty-file",
         )
     header, filled = rows[start], [i for i, row in enumerate(rows) if i > start and any(row)]
@@ -536,8 +536,12 @@ def _number(cell: str) -> float | None:
 def _have_names(rows: Sequence[Sequence[str]], columns: int) -> bool:
     """Return whether each row begins with a name of the row, for which the header has no cell, as R writes tables.
 
-    Then each of `rows`, the cells of the rows below the header, has one cell more than the header, which has `columns`.
-    Their first cells must be 1, 2, 3, ..., or different words without numbers.
+    True if each row has one cell more than the header, and the first cells of the rows are either 1, 2, 3, ... or all
+    different and no numbers.
+
+    Args:
+        rows: the cells of each row below the header; each has at least one.
+        columns: number of cells of the header.
     """
     names = [row[0].strip() for row in rows]
     words = len({*names}) == len(names) and not any(_has_number([name]) for name in names)
@@ -755,8 +759,9 @@ def _read_astropy(path: Path) -> Read:
 def of_astropy(table: Any) -> Read:
     """Convert an astropy table to (Arrow table, {column: unit}, notes).
 
-    Times become dates in UTC; durations become days. Numbers with a unit of time become days, too, and a note says so.
-    Masked cells are null. A cell with an array becomes a flat list, in which masked numbers are NaN.
+    Times become timestamps in UTC, durations numbers of days. Numbers with a unit of time become days, too, and a note
+    says so. Columns without a unit are not among the units. Notes are sentences, in a tuple. Masked cells are null. A
+    cell with an array becomes a flat list, in which masked numbers are NaN.
     """
     columns: dict[str, pa.Array] = {}
     units: dict[str, str] = {}

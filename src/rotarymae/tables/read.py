@@ -279,9 +279,10 @@ class TableReader:
         per_series: list[tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]] = []
 
         def columns() -> Iterator[Columns]:
-            """Yield the columns of each data set.
+            """Yield the columns of each data set, without limits ("<5") unless the schema reads them as such.
 
-            Sets `first` to the first data set, and adds the lengths, ids and static columns of each to `per_series`.
+            Sets `first` to the first data set, treated so, and adds the lengths, ids and static columns of each to
+            `per_series`.
             """
             nonlocal first
             for one in datasets:
