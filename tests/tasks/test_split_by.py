@@ -44,7 +44,7 @@ def test_the_share_is_met_as_nearly_as_groups_allow():
     for share in (0.25, 0.75):
         assert some_groups(sizes, None, share, 0).mean() == share
     assert some_groups(np.array([0, 0, 0, 0, 1, 1]), None, 0.1, 0).tolist() == [False] * 4 + [True] * 2  # at least one
-    with refuses("no whole group", "class"):
+    with refuses("no group", "class"):
         some_groups(np.array([0, 0, 1, 1]), np.array(["x", "x", "y", "y"]), 0.5, 0)
 
 

@@ -7,7 +7,7 @@ is never read whole.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any
@@ -124,11 +124,17 @@ def limits_of(rows: SeriesRows, v: int, keys: Integers, total: int) -> dict[str,
     return out
 
 
+def _described(function: Callable[..., Any]) -> str:
+    """Return what a function returns, in one line, from its docstring before "Args:", without the word "Return"."""
+    text = " ".join((function.__doc__ or "").partition("Args:")[0].split()).removeprefix("Return ")
+    return text[:1].upper() + text[1:]
+
+
 # What each feature is, in the order of the table; `features` says of which channels and columns there is one.
 FORMULAS: dict[str, str] = {one.name: one.formula for one in FEATURES} | {
-    "course, signal of course": " ".join((course.__doc__ or "").partition("Args:")[0].split()),
-    "share of .. limits, tightest .. limit": " ".join((limits_of.__doc__ or "").partition("Args:")[0].split()),
-    "A - B: relative .., time of max": " ".join((between.__doc__ or "").partition("Args:")[0].split()),
+    "course, signal of course": _described(course),
+    "share of .. limits, tightest .. limit": _described(limits_of),
+    "A - B: relative .., time of max": _described(between),
 }
 
 
