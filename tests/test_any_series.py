@@ -12,7 +12,7 @@ from rotarymae.errors import InputError
 from rotarymae.pipeline import AnySeriesPipeline
 from rotarymae.queries import Queries
 from rotarymae.series import SeriesDataset
-from rotarymae.untrained import beside_line, embed_any, interpolate_any, line_shares
+from rotarymae.untrained import beside_line, embed_any, interpolate_any
 
 
 @pytest.fixture(scope="module")
@@ -33,15 +33,6 @@ def _table(count=5, seed=0):
         times.append(np.sort(draw.uniform(0, 30, n)))
         values.append(np.sin(0.5 * times[-1] + i) + 0.05 * draw.normal(size=n))
     return SeriesDataset.from_arrays(times, values)
-
-
-def _bent(count, seed=0):
-    """Return straight lines with one bend each, and a function that gives their values at times."""
-    draw = np.random.default_rng(seed)
-    bends = [([0.0, draw.uniform(8, 22), 30.0], draw.normal(size=3)) for _ in range(count)]
-    times = [np.sort(draw.uniform(0, 30, 40)) for _ in range(count)]
-    table = SeriesDataset.from_arrays(times, [np.interp(at, *bend) for at, bend in zip(times, bends, strict=True)])
-    return table, lambda at: np.concatenate([np.interp(at, *bend) for bend in bends])
 
 
 def _changed(table, time=1.0, origin=0.0, factor=1.0, shift=0.0):
@@ -228,32 +219,6 @@ def test_a_tenth_is_hidden_and_compared_with_the_line(model):
     assert compared is not None and compared.series == compared.compared == 30
     assert compared.error < compared.line < 0.5  # a wave, seen at some twenty times
     assert beside_line(model, SeriesDataset.from_arrays([[0.0, 1.0]], [[0.0, 1.0]])) is None
-
-
-def test_answers_move_towards_the_straight_line_where_hidden_values_are_nearer_to_it(model):
-    (table, truth), at = _bent(30), np.linspace(2, 28, 50)
-    errors = [
-        np.abs(interpolate_any(model, table, _asked(table, at), shares=shares).mean[:, 0] - truth(at)).mean()
-        for shares in (None, np.zeros((1, 1)))
-    ]
-    assert line_shares(model, table)[0, 0] >= 0.3 and errors[0] < 0.7 * errors[1]
-    pipeline = AnySeriesPipeline(None, model)
-    few = table.select(np.arange(5))
-    assert not line_shares(model, few).any()
-    suited, alone = (which.answer(few, _asked(few, at)).mean for which in (pipeline.suited_to(table), pipeline))
-    assert np.abs(suited[:, 0] - truth(at)[:250]).mean() < np.abs(alone[:, 0] - truth(at)[:250]).mean()
-
-
-def test_each_channel_has_a_share_of_the_straight_line(model):
-    bent, draw = _bent(30)[0], np.random.default_rng(1)
-    waves = [np.sin(0.5 * one.times + i) + 0.05 * draw.normal(size=40) for i, one in enumerate(bent)]
-    table = SeriesDataset.from_arrays(
-        [np.repeat(one.times, 2) for one in bent],
-        [np.stack([one.values[:, 0], wave], 1).ravel() for one, wave in zip(bent, waves, strict=True)],
-        [np.tile([0, 1], 40)] * 30,
-    )
-    shares = line_shares(model, table)
-    assert shares.shape == (2, 1) and shares[0, 0] > 0 and shares[1, 0] == 0
 
 
 def test_other_sizes_are_refused():

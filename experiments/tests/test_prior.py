@@ -98,19 +98,6 @@ def bank():
     return AnySeries(model_config(12, 1)).eval()
 
 
-def test_draws_begin_with_that_of_the_protocol_and_differ(bank):
-    waves = [(np.arange(60.0), np.sin(0.3 * np.arange(60.0) + i)) for i in range(5)]
-    rows = gaps.draws(bank, {"waves": waves}, 2)
-    assert rows.keys() == {"waves, random", "waves, block"}
-    (first, second), hidden = rows["waves, block"], gaps.hide(waves, "block")
-    assert (
-        first["alone"]
-        == first["ours"]
-        == gaps.score(hidden := gaps.hide(waves, "block"), gaps.with_model(bank, hidden))
-    )
-    assert first["line"] != second["line"]  # five series are too few to learn a share of the line
-
-
 def test_a_planted_spike_is_told_from_a_wave(bank):
     waves = {"waves": [(np.arange(60.0), np.sin(0.3 * np.arange(60.0) + i)) for i in range(5)]}
     found = gaps.spikes(bank, waves)["waves"]

@@ -52,7 +52,6 @@ def observation_scores(pipeline: Pipeline, dataset: SeriesDataset, on_step: Step
     Returns:
         Array [observations, value columns], in the order of the data set; NaN where a series has one observation only.
     """
-    pipeline = pipeline.suited_to(dataset)
     folds = np.where(np.repeat(dataset.lengths >= 2, dataset.lengths), _folds(dataset.lengths), -1)
     return _losses(pipeline, dataset, [folds == k for k in range(PASSES)], on_step)
 
@@ -70,7 +69,7 @@ def odd_observations(pipeline: Pipeline, dataset: SeriesDataset, on_step: Step =
         Two arrays [observations, value columns]; the second is NaN where a channel of a series has fewer than `RUN`
         observations.
     """
-    pipeline, steps = pipeline.suited_to(dataset), [_part(on_step, k, 3) for k in range(3)]
+    steps = [_part(on_step, k, 3) for k in range(3)]
     single = observation_scores(pipeline, dataset, steps[0])
     channel, group, place, count = _places(dataset)
     known = count >= RUN

@@ -190,7 +190,7 @@ def interpolate(
     check_queries(queries, dataset)
     check_axes(queries, preprocessor)
     windows, given = preprocessor.windows(dataset), queries
-    distance, _ = nearest_and_line(dataset, queries)
+    distance = time_to_nearest(dataset, queries)
     dataset, (queries, blend) = windows.dataset, queries.of_windows(windows)
     preprocessor.check(dataset)
     _warn_if_far(queries, dataset, preprocessor)
@@ -318,31 +318,28 @@ def standardise_truth(
     return known.values.transform(values, channels) if limits else known.values.without_limits(values, channels)
 
 
-def nearest_and_line(dataset: SeriesDataset, queries: Queries) -> tuple[np.ndarray, np.ndarray]:
-    """Return the time from each of n queries to the nearest observation, and the straight line there, float64 [n, V].
+def time_to_nearest(dataset: SeriesDataset, queries: Queries) -> np.ndarray:
+    """Return the time from each of n queries to the nearest observation of its series and channel, float64 [n].
 
-    Observations are those of the query's series and channel. The time [n], in the table's unit, is infinite where there
-    is none; the line is NaN where the query does not lie between two.
+    Times are in the table's unit; infinite where the series has no observation of that channel.
     """
-    channels, n = len(dataset.channel_names or (None,)), len(dataset.times)
+    channels = len(dataset.channel_names or (None,))
     times = np.concatenate([dataset.times, queries.times])
     series = np.arange(len(dataset))
     owner = np.concatenate([np.repeat(series, dataset.lengths), np.repeat(series, queries.lengths)])
     group = owner * channels + np.concatenate([channel_index(dataset), channel_index(queries)])
-    order = np.lexsort((times, group))  # of equal times, observations come first
-    seen, place = order < n, np.arange(len(order))
+    order = np.lexsort((times, group))
+    times, group, seen = times[order], group[order], order < len(dataset.times)
+    place, nearest = np.arange(len(order)), np.full(len(order), np.inf)
     before = np.maximum.accumulate(np.where(seen, place, -1))
     after = np.minimum.accumulate(np.where(seen, place, len(order))[::-1])[::-1]
-    gaps, values = [], []
     for neighbour in (before, after):
-        index = np.empty(len(order), np.int64)
-        index[order] = order[neighbour.clip(0, len(order) - 1)]
-        there = (index < n) & (group[index] == group)
-        gaps.append(np.where(there, np.abs(times - times[index]), np.inf)[n:])
-        values.append(np.asarray(dataset.values[np.where(there, index, 0)[n:]], np.float64))
-    between = np.isfinite(gaps[0]) & np.isfinite(gaps[1])
-    share = np.where(between, gaps[0], np.nan) / np.where(between, gaps[0] + gaps[1], 1.0)
-    return np.minimum(*gaps), values[0] + share[:, None] * (values[1] - values[0])
+        inside = neighbour.clip(0, len(order) - 1)
+        there = (inside == neighbour) & (group[inside] == group)
+        nearest = np.where(there, np.minimum(nearest, np.abs(times - times[inside])), nearest)
+    answer = np.empty(len(order))
+    answer[order] = nearest
+    return answer[len(dataset.times) :]
 
 
 def _warn_if_joint(model: MaskedAutoencoder, queries: Queries, dataset: SeriesDataset) -> None:

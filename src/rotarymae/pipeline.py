@@ -9,7 +9,6 @@ X is a `SeriesDataset` or `ArrayDataset`, the path of a table, a data frame, or 
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -38,7 +37,7 @@ from rotarymae.saving import KINDS, check_parts, read, write
 from rotarymae.series import SeriesDataset
 from rotarymae.system.fields import Range
 from rotarymae.tables import TableReader, TableSchema, as_dataset, is_frame, read_table
-from rotarymae.untrained import BesideLine, beside_line, embed_any, interpolate_any, line_shares
+from rotarymae.untrained import BesideLine, beside_line, embed_any, interpolate_any
 
 Model = Encoder | MaskedAutoencoder | Classifier | Regressor
 
@@ -523,21 +522,6 @@ class Pipeline:
         """
         return interpolate(self.pretrained, dataset, queries, on_step)
 
-    def suited_to(self, dataset: SeriesDataset) -> Pipeline:
-        """Return the pipeline to ask about parts of a table: with what `any-series` learns of the whole, else itself.
-
-        Parameters
-        ----------
-        dataset : SeriesDataset
-            The whole table.
-
-        Returns
-        -------
-        Pipeline
-            One that shares the model.
-        """
-        return self
-
     def importance(self, X: Any, on_step: Any = None) -> list[np.ndarray]:
         """Measure how much each observation matters to the model, by leaving out each in turn.
 
@@ -830,7 +814,6 @@ class AnySeriesPipeline(Pipeline):
     """
 
     untrained = True
-    line_shares: np.ndarray | None = None  # None learns them from the series that are asked about
 
     @property
     def error_columns(self) -> tuple[str, ...]:
@@ -911,16 +894,7 @@ class AnySeriesPipeline(Pipeline):
             InputError: queries for another number of series, at times that are not finite, or no query at all.
         """
         dataset = dataset.with_limits(False)
-        model = self.require_autoencoder()
-        return interpolate_any(model, dataset, queries, self.error_columns, on_step, self.line_shares)
-
-    def suited_to(self, dataset: SeriesDataset) -> Pipeline:
-        """Return the pipeline with the `untrained.line_shares` of a table; itself if it has some already."""
-        if self.line_shares is not None:
-            return self
-        suited = copy.copy(self)
-        suited.line_shares = line_shares(self.require_autoencoder(), dataset.with_limits(False), self.error_columns)
-        return suited
+        return interpolate_any(self.require_autoencoder(), dataset, queries, self.error_columns, on_step)
 
     def beside_line(self, X: Any) -> BesideLine | None:
         """Hide a tenth of the observations of at most 200 series, and compare how well they are predicted.

@@ -1,9 +1,8 @@
 """Answers without training: a model of drawn functions (`rotarymae.any_series`) is asked about the series of a table.
 
 Every series is standardised by itself, a value column counts as a channel, and long series are answered in windows. An
-answer depends on the other series of the table in two ways only. A channel that a series has no observation of is
-answered by the table's median and spread. And where hidden stretches of a channel are nearer to the straight line than
-to the model's answers, these are moved towards the line (`line_shares`).
+answer does not depend on the other series of the table; only a channel that a series has no observation of is answered
+by the table's median and spread.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -20,7 +18,7 @@ from torch import Tensor
 
 from rotarymae.any_series import AnySeries, Scale, standardise
 from rotarymae.heads import mean_of_real
-from rotarymae.interpolation import Interpolation, Step, bands_of, nearest_and_line, predict_at
+from rotarymae.interpolation import Interpolation, Step, bands_of, predict_at, time_to_nearest
 from rotarymae.partners.baselines import LINE, predict_simply
 from rotarymae.queries import Queries, as_queries, check_queries
 from rotarymae.series import SeriesDataset, Windows, channel_index, hide
@@ -33,18 +31,11 @@ BATCH_TOKENS = 6000
 QUERIES_AT_A_TIME = 1024  # of each series in one pass of the decoder
 COMPARED, SHORTEST = 200, 5  # series that are compared with the line, at most; observations of each, at least
 HIDDEN_SHARE = 0.1  # of their observations
-LEARNT_FROM, LEAST_SERIES = 60, 20  # series from which shares of the line are learnt, at most and at least
-SHARES, PRIOR = np.linspace(0, 1, 11), 3.0  # precision of their normal prior about 0
 MIN_SERIES_FOR_TRAINING = 100  # that may have enough in common
 
 
 def interpolate_any(
-    model: AnySeries,
-    dataset: SeriesDataset,
-    queries: Queries,
-    errors: tuple[str, ...] = (),
-    on_step: Step = None,
-    shares: np.ndarray | None = None,
+    model: AnySeries, dataset: SeriesDataset, queries: Queries, errors: tuple[str, ...] = (), on_step: Step = None
 ) -> Interpolation:
     """Predict observations at queries without training, in the table's units, with bands that include the noise.
 
@@ -54,14 +45,12 @@ def interpolate_any(
         queries: times and channels for each series, at which to predict.
         errors: names of the columns of errors; () without.
         on_step: called with (series done, series in all), for progress bars; None for none.
-        shares: [channels, V], how far answers move towards the straight line; None learns them from `dataset`.
 
     Raises:
         InputError: queries for another number of series, at times that are not finite, or none at all.
     """
     check_queries(queries, dataset)
-    shares = line_shares(model, dataset, errors) if shares is None else shares
-    (distance, line), towards = nearest_and_line(dataset, queries), shares[channel_index(queries)]
+    distance = time_to_nearest(dataset, queries)
     windows, blend = _windows(dataset, errors), None
     if len(windows.series) > len(dataset):
         queries, blend = queries.of_windows(windows)
@@ -97,42 +86,11 @@ def interpolate_any(
         mixed = torch.from_numpy(blend.mixed(_rescaled(parameters, width, centre).numpy()))
         centre, width = np.moveaxis(blend.mixed(np.stack([centre, width], -1)), -1, 0)
         parameters = _rescaled(mixed, 1 / width, -centre / width)
-    parameters = _moved(parameters, (line[:, :V] - centre) / width, towards)
     likelihood = model.likelihood
     mean = likelihood.mean(parameters).numpy() * width + centre
     std = (likelihood.interval(parameters, math.erf(1 / math.sqrt(2)))[1] - parameters[..., 0]).numpy() * width
     bands = bands_of(likelihood, parameters, lambda edge: edge * width + centre)
     return Interpolation(distance, mean, std, parameters, likelihood, bands, centre, width)
-
-
-def line_shares(model: AnySeries, dataset: SeriesDataset, errors: tuple[str, ...] = ()) -> np.ndarray:
-    """Learn how far answers should be moved towards the straight line: float64 [channels, V], 0 for not, 1 for wholly.
-
-    Half of the observations of up to 60 series are hidden, in stretches of various lengths. The shares are those under
-    which the hidden values between two observations are likeliest, where each series counts once. All are 0 in tables
-    of fewer than 20 series with five observations. Arguments are those of `interpolate_any`.
-    """
-    V, chosen = len(dataset.value_names) - len(errors), _some(dataset, LEARNT_FROM)
-    shares = np.zeros((len(dataset.channel_names or (None,)), V))
-    if len(chosen) < LEAST_SERIES:
-        return shares
-    windows = _windows(dataset.select(chosen), errors).dataset
-    some = np.unique(np.linspace(0, len(windows) - 1, LEARNT_FROM).astype(int))
-    visible, hidden, _ = hide(windows.select(some), 0.5, by="stretch")
-    queries, channels = as_queries(hidden), channel_index(hidden)
-    answer: Any = interpolate_any(model, visible, queries, errors, shares=shares)
-    line, truth = (
-        (each[:, :V] - answer.centre) / answer.width
-        for each in (nearest_and_line(visible, queries)[1], np.asarray(hidden.values, np.float64))
-    )
-    between = np.isfinite(line[:, 0])
-    pair = np.repeat(np.arange(len(hidden)), hidden.lengths) * len(shares) + channels
-    weights = between / np.maximum(np.bincount(pair, between)[pair], 1)
-    unlikely = PRIOR / 2 * np.square(SHARES)[:, None, None] + np.zeros_like(shares)
-    for total, share in zip(unlikely, SHARES, strict=True):
-        losses = model.likelihood.loss(_moved(answer.parameters, line, share), torch.from_numpy(truth)).numpy()
-        np.add.at(total, channels, weights[:, None] * losses)
-    return SHARES[unlikely.argmin(0)]
 
 
 def embed_any(
@@ -185,15 +143,15 @@ class BesideLine:
 def beside_line(model: AnySeries, dataset: SeriesDataset, errors: tuple[str, ...] = ()) -> BesideLine | None:
     """Hide a tenth of some series' observations, predict them, and compare the errors with a straight line's.
 
-    At most 200 series are used. The shares of the line in the model's answers are learnt without the hidden tenth.
-    Arguments are those of `interpolate_any`.
+    At most 200 series are used. Arguments are those of `interpolate_any`.
 
     Returns:
         The median errors; None if all series are shorter than five observations.
     """
-    chosen = _some(dataset, COMPARED)
-    if not len(chosen):
+    long = np.flatnonzero(np.asarray(dataset.lengths) >= SHORTEST)
+    if not len(long):
         return None
+    chosen = long[np.unique(np.linspace(0, len(long) - 1, COMPARED).astype(int))]
     visible, hidden, _ = hide(dataset.select(chosen), HIDDEN_SHARE)
     answer = interpolate_any(model, visible, as_queries(hidden), errors)
     names = dataset.value_names[: answer.mean.shape[1]]
@@ -202,22 +160,6 @@ def beside_line(model: AnySeries, dataset: SeriesDataset, errors: tuple[str, ...
     away = [np.abs(guess - np.asarray(truth.values, np.float64)) / answer.width for guess in guesses]
     ours, line = (float(np.nanmedian(each)) for each in away)
     return BesideLine(len(dataset), len(chosen), ours, line)
-
-
-def _some(dataset: SeriesDataset, most: int) -> np.ndarray:
-    """Return the indices of at most `most` series with at least five observations, evenly spread over the table."""
-    long = np.flatnonzero(np.asarray(dataset.lengths) >= SHORTEST)
-    return long[np.unique(np.linspace(0, max(len(long) - 1, 0), most).astype(int))[: len(long)]]
-
-
-def _moved(parameters: Tensor, line: np.ndarray, share: np.ndarray | float) -> Tensor:
-    """Return Student's t parameters [n, V, 3] with locations moved by a share of the way to `line` [n, V].
-
-    They stay where the line is NaN.
-    """
-    location, *rest = parameters.unbind(-1)
-    way = torch.from_numpy(share * np.nan_to_num(line - location.numpy()))
-    return torch.stack([location + way, *rest], -1)
 
 
 def _rescaled(parameters: Tensor, factor: np.ndarray, shift: np.ndarray) -> Tensor:

@@ -241,13 +241,12 @@ def test_a_table_without_rows_has_the_columns_of_one_with_rows(fitted):
 
 def test_any_series_writes_values_some_observations_at_a_time_and_in_order(monkeypatch):
     model, times = rotarymae.load("any-series"), np.linspace(0, 9, 20)
-    curves = np.concatenate([np.interp(times, [0, 4.5 + i / 10, 9], [0, 1, -i]) for i in range(25)])
-    table = pa.table({"id": np.repeat(np.arange(25), 20), "time": np.tile(times, 25), "value": curves})
-    assert model.suited_to(model.dataset(table)).line_shares.any()  # which no part of two series would learn
+    curves = np.concatenate([np.sin(times + i) for i in range(5)])
+    table = pa.table({"id": np.repeat(np.arange(5), 20), "time": np.tile(times, 5), "value": curves})
     reader = model.reader(table, model.layout())
     (whole,) = answer_table(values(model, 3), reader)
     monkeypatch.setattr(answers, "UNTRAINED_AT_A_TIME", 40)
     parts = list(answer_table(values(model, 3), reader))
-    assert [len(part) for part in parts] == [*[6] * 12, 3]
+    assert [len(part) for part in parts] == [6, 6, 3]
     together = pa.concat_tables(parts)
     assert together["id"].equals(whole["id"]) and np.allclose(together["value"], whole["value"], atol=1e-5)

@@ -11,7 +11,7 @@ from conftest import refuses
 from rotarymae import load
 from rotarymae.calibration import Calibration, calibrate, representatives
 from rotarymae.errors import ModelDirectoryError
-from rotarymae.interpolation import interpolate, nearest_and_line
+from rotarymae.interpolation import interpolate, time_to_nearest
 from rotarymae.likelihoods import LIKELIHOODS
 from rotarymae.neighbours import observe
 from rotarymae.partners.baselines import CHANNEL_MEAN, LINE, predict_simply
@@ -261,19 +261,14 @@ def test_a_season_is_carried_on():
     assert np.sqrt(np.mean((answer.mean - truth) ** 2)) < 0.3 * np.sqrt(np.mean((last - truth) ** 2))
 
 
-def test_the_nearest_observation_and_the_straight_line_are_of_the_same_series_and_channel():
+def test_time_to_nearest():
     data = SeriesDataset.from_arrays(
         [np.array([0.0, 5, 9]), np.array([2.0])],
-        [np.array([1.0, 7, 19]), np.zeros(1)],
+        [np.zeros(3), np.zeros(1)],
         [np.array(["a", "b", "a"]), np.array(["a"])],
     )
     asked = Queries(np.array([4.0, 4.0, 20.0, 3.0, 3.0]), np.array([0, 1, 1, 0, 1]), np.array([0, 3, 5]))
-    distance, line = nearest_and_line(data, asked)
-    assert distance.tolist() == [4, 1, 15, 1, np.inf]
-    assert line[0, 0] == pytest.approx(9) and np.isnan(line[1:]).all()
-    at = Queries(np.array([0.0, 9.0]), np.array([0, 0]), np.array([0, 2, 2]))  # at the first and the last observation
-    distance, line = nearest_and_line(data, at)
-    assert distance.tolist() == [0, 0] and line[0, 0] == 1 and np.isnan(line[1, 0])
+    assert time_to_nearest(data, asked).tolist() == [4, 1, 15, 1, np.inf]
 
 
 def test_stretches_are_hidden_whole():

@@ -8,19 +8,16 @@ each series by marginal likelihood; its answers are kept in a file, because they
 
 from __future__ import annotations
 
-import sys
 import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from statsmodels.datasets import co2, elnino, sunspots
 
 from rotarymae.any_series import AnySeries
-from rotarymae.ensemble import load
 from rotarymae.partners.baselines import LINE, predict_simply
 from rotarymae.pipeline import AnySeriesPipeline
 from rotarymae.queries import Queries, as_queries
@@ -223,16 +220,13 @@ def _normal(mean: np.ndarray, std: np.ndarray) -> Predictions:
     return Predictions(mean, std, {share: (mean - away, mean + away) for share, away in half.items()})
 
 
-def with_model(model: AnySeries, gaps: list[Gap], shares: np.ndarray | None = None) -> Predictions:
-    """Return a model's predictions at the hidden times of all series, asked at once; one series after the other.
-
-    The `shares` [1, 1] of the straight line in them are learnt from the visible observations if None.
-    """
+def with_model(model: AnySeries, gaps: list[Gap]) -> Predictions:
+    """Return a model's predictions at the hidden times of all series, asked at once; one series after the other."""
     seen = [(gap.times[~gap.hidden], gap.values[~gap.hidden]) for gap in gaps]
     dataset = SeriesDataset.from_arrays(*zip(*seen, strict=True), duplicates="mean")  # pyright: ignore
     offsets = np.cumsum([0, *(int(gap.hidden.sum()) for gap in gaps)])
     query_times = np.concatenate([gap.times[gap.hidden] for gap in gaps])
-    answer = interpolate_any(model, dataset, Queries(query_times, None, offsets), shares=shares)
+    answer = interpolate_any(model, dataset, Queries(query_times, None, offsets))
     assert answer.std is not None, "Student's t has a spread"
     bands = {share: (lower[:, 0], upper[:, 0]) for share, (lower, upper) in answer.bands.items()}
     return Predictions(answer.mean[:, 0], answer.std[:, 0], bands)
@@ -325,25 +319,6 @@ def summary(rows: dict[str, dict[str, float]]) -> dict[str, float]:
         "inside 95": mean(lambda row: row["inside 95"]),
         "times as fast as the process": seconds[0] / max(seconds[1], 1e-9),
     }
-
-
-def draws(model: AnySeries, sets: dict[str, list[Series]], count: int = 1) -> dict[str, list[dict[str, Any]]]:
-    """Return of each set and way of hiding, for each draw of what is hidden, scores with the straight line and without.
-
-    The first draw is that of `compare`. "line" is the line's error, "alone" has the `score` of the model's answers as
-    they are, "ours" that of the answers moved towards the line.
-    """
-    rows: dict[str, list[dict[str, Any]]] = {}
-    for name, series in sets.items():
-        for how in HIDING:
-            each = rows.setdefault(f"{name}, {how}", [])
-            for seed in range(7, 7 + count):
-                gaps = hide(series, how, seed)
-                answers = with_model(model, gaps, np.zeros((1, 1))), with_model(model, gaps)
-                straight = _normal(np.concatenate([line(gap) for gap in gaps]), np.ones(len(answers[0].mean)))
-                alone, ours = (score(gaps, answer) for answer in answers)
-                each.append({"line": score(gaps, straight)["rmse"], "alone": alone, "ours": ours})
-    return rows
 
 
 # ── other questions to the same model ───────────────────────────────────────────────────────────────────────────────
@@ -473,26 +448,3 @@ def speed(model: AnySeries, count: int = 1000) -> dict[str, float]:
         answer()
         timings[f"{name} seconds"] = time.process_time() - started
     return timings | {"times as fast": timings["process seconds"] / timings["ours seconds"]}
-
-
-def main() -> None:
-    """Print the errors of the shipped model over those of the straight line, without training it.
-
-    The arguments are the folder of data, and how often other observations are hidden (1).
-    """
-    data_dir, count = Path(sys.argv[1]), int([*sys.argv, 1][2])
-    sets, pipeline = development_sets(data_dir) | other_sets(data_dir), load("any-series")
-    assert isinstance(pipeline, AnySeriesPipeline), "the name of the shipped model"
-    for name, series in sets.items():
-        for row, each in draws(pipeline.require_autoencoder(), {name: series}, count).items():
-            said = {}
-            for who in ("alone", "ours"):
-                ratios = [one[who]["rmse"] / one["line"] for one in each]
-                said[who] = f"{ratios[0]:.3f} (mean {np.mean(ratios):.3f} ± {np.std(ratios) / count**0.5:.3f})"
-                first = each[0][who]
-                said[who] += f", {first['nll']:.3f} nats, {first['inside 68']:.3f} and {first['inside 95']:.3f} inside"
-            print(f"{row}: " + "; ".join(f"{who} {text}" for who, text in said.items()), flush=True)
-
-
-if __name__ == "__main__":
-    main()

@@ -61,8 +61,8 @@ class Question:
         noun: what the answers are, in the plural, for messages.
         schema: columns of the answers; None if they depend on the table.
         at: the table of query times; None if the question has none.
-        pieces: called with a data set, returns the question to ask of pieces of it, and costs [S] of its series. Series
-            are answered together as long as their costs sum to about 1. None answers each part of a table at once.
+        cost: called with a data set, returns costs [S] of its series. Series are answered together as long as their
+            costs sum to about 1. None answers each part of a table at once.
     """
 
     pipeline: Pipeline
@@ -70,7 +70,7 @@ class Question:
     noun: str
     schema: pa.Schema | None = None
     at: QueryTable | None = None
-    pieces: Callable[[Any], tuple[Question, np.ndarray]] | None = None
+    cost: Callable[[Any], np.ndarray] | None = None
 
 
 def embeddings(
@@ -265,18 +265,17 @@ def values(
             return queries_at(dataset, times)
         return grid(dataset, points)
 
-    def pieces(dataset: SeriesDataset) -> tuple[Question, np.ndarray]:
-        """Return the question with what any-series learns of the data set, and the cost [S] of each series.
+    def cost(dataset: SeriesDataset) -> np.ndarray:
+        """Return the cost [S] of each series; series are answered together as long as their costs sum to about 1.
 
-        Series are answered together as long as their costs sum to about 1. The cost is the number of queries over 4
-        million, so that their answers fit into memory; queries of a table `at` do not count. For the model any-series
-        the cost is at least the number of observations over 8,192, so that first answers come soon.
+        The cost is the number of queries over 4 million, so that their answers fit into memory; queries of a table `at`
+        do not count. For the model any-series the cost is at least the number of observations over 8,192, so that first
+        answers come soon.
         """
         channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
         queries = 0 if at is not None else channels * (len(times) or points)
         untrained = dataset.lengths / UNTRAINED_AT_A_TIME if pipeline.untrained else 0
-        costs = np.maximum(untrained, np.full(len(dataset), queries / QUERIES_AT_ONCE))
-        return values(pipeline.suited_to(dataset), points, times, at), costs
+        return np.maximum(untrained, np.full(len(dataset), queries / QUERIES_AT_ONCE))
 
     def answer(dataset: SeriesDataset, on_step: Any) -> Answers:
         """Return the predicted values of a data set's series as a table, one row per query.
@@ -291,7 +290,7 @@ def values(
         where = (part_queries.times, part_queries.channels, dataset.channel_names, names)
         return Answers(pa.table(interpolation_columns(*where, answer, dataset.time_zone)), part_queries.lengths)
 
-    return Question(pipeline, answer, "values", at=at, pieces=pieces)
+    return Question(pipeline, answer, "values", at=at, cost=cost)
 
 
 def _one_row_each(columns: dict[str, Any], series: int) -> Answers:

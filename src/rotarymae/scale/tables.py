@@ -137,14 +137,14 @@ def _answer_parts(
     held: list[tuple[Part, Answers | None]] = []  # until the columns are known
     raised: list[InputWarning] = []
     reason = NoObservations("the table has no rows; there is nothing to answer for.")
-    for suited, part in _parts(question, reader):
+    for part in _parts(question, reader):
         answers = None
         if part.dataset is not None:
             size = len(part.dataset.times)
             # Called with k of n parts of this part, it reports progress in the table.
             step = on_step and (lambda k, n, at=done, size=size: on_step(min(at + size * k // n, total), total))
             with gathered_warnings() as caught:
-                answers = suited.answer(part.dataset, step)
+                answers = question.answer(part.dataset, step)
             raised += [warning.message for warning in caught if isinstance(warning.message, InputWarning)]
             done += size
             if schema is None and answers.columns.num_columns:
@@ -166,11 +166,11 @@ def _answer_parts(
         yield with_ids(schema.empty_table(), pa.array([], reader.source.kinds.get(reader.id, pa.string())), name)
 
 
-def _parts(question: Question, reader: TableReader) -> Iterator[tuple[Question, Part]]:
-    """Yield the parts of a table, each with the question to ask of it; cut a part, between series, into pieces.
+def _parts(question: Question, reader: TableReader) -> Iterator[Part]:
+    """Yield the parts of a table; cut a part, between series, into pieces that the question can answer at once.
 
-    Where pieces end, and what is asked of them, is decided by `question.pieces`. If the question has a table of query
-    times, series that have no observations and are not in that table are left out.
+    Where pieces end is decided by `question.cost`. If the question has a table of query times, series that have no
+    observations and are not in that table are left out.
 
     Args:
         question: what is computed for each series.
@@ -186,13 +186,13 @@ def _parts(question: Question, reader: TableReader) -> Iterator[tuple[Question, 
             ids = part.ids.to_pylist()
             seen += ids
             part = _some(part, part.observed | np.array([as_text(id) in asked for id in ids], bool))
-        if part.dataset is None or question.pieces is None:
-            yield question, part
+        if part.dataset is None or question.cost is None:
+            yield part
             continue
         cost = np.zeros(len(part.ids))
-        suited, cost[part.observed] = question.pieces(part.dataset)
+        cost[part.observed] = question.cost(part.dataset)
         piece = np.floor(np.cumsum(cost) - cost)
-        yield from ((suited, _some(part, piece == k)) for k in np.unique(piece))
+        yield from (_some(part, piece == k) for k in np.unique(piece))
     if question.at is not None:
         question.at.refuse_others(seen)
 
