@@ -72,7 +72,8 @@ def test_columns_that_are_no_channels_are_facts_or_groups(tmp_path, capsys):
     (tmp_path / "wide.csv").write_text("\n".join(rows))
     main(["info", str(tmp_path / "wide.csv")])
     said = " ".join(capsys.readouterr().out.split())
-    assert "--id stay" in said and "--values hr --static age" in said  # sex is the same in all
+    assert "--id stay" in said and "--values hr --out run" in said  # without labels, no fact has an effect
+    assert "--static age is left out, as it has no effect without labels" in said  # sex is the same in all
     assert "'patient' repeats across series" in said and "--split-by patient?" in said
 
 

@@ -41,6 +41,10 @@ def info_command(table: Positional[TablePath], columns: Columns) -> None:
             label, static, doubts = tables.propose_objects(objects, schema.id, label)
             schema, unsure = replace(schema, static=(*schema.static, *static)), [*unsure, *doubts]
             proposal.given.update({"static": schema.static} if static else {})
+        if label is None and proposal.given.pop("static", ()):
+            text = f"--static {shlex.join(schema.static)} is left out, as it has no effect without labels"
+            unsure.append(f"{text}; with --label or --labels, add what of it is known beforehand")
+            schema = replace(schema, static=())
         event = tables.status_of(label or "", labelled)
         others = tuple(name for name in (label, event, proposal.split) if name and name in source.columns)
         dataset, merged = _read(source, schema, others)

@@ -1607,8 +1607,7 @@ def _of_series(
     maybe = [c.name for c in usable if label is None and c.names_classes and c.distinct <= few]
     if maybe:
         text = "may be the label" if len(maybe) == 1 else "may hold the label"
-        text = f"{listed(maybe, 20)} {text} (--label {maybe[0]}?)"
-        unsure.append(f"{text}, and then no fact (--static)" if {*maybe} & {*static} else text)
+        unsure.append(f"{listed(maybe, 20)} {text} (--label {maybe[0]}?)")
     text = f": of {count:,} series seen, half or more have one of their own, and it is not read (--static)"
     unsure += _said([c.name for c in many], text)
     text = " say the label itself, and are not read", " says the label itself, and is not read"
