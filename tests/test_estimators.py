@@ -525,6 +525,13 @@ def test_labels_with_the_default_index_of_pandas_keep_their_order():
     assert [*labels_of(dataset, frame, labels, "id")] == [*labels_of(dataset, dataset, labels, "id")] == [*"abcd"]
     by_id = labels.rename_axis("id")
     assert [*labels_of(dataset, frame, by_id, "id")] == [*"dbca"], "a named index was made on purpose"
+    for strange in ({3: "a", 1: 2, 2: "b", 0: "c"}, dict.fromkeys(range(4), object()), {0: 10**30, 1: 1, 2: 1, 3: 1}):
+        with refuses("column 'label' holds values of mixed type"):
+            labels_of(dataset, frame, strange, "id")
+    with refuses("column 'id' holds values of mixed type"):
+        labels_of(dataset, frame, {(id, "x"): 1 for id in range(4)}, "id")
+    nothing = pd.DataFrame(index=list("abcd"))
+    assert labels_of(dataset, frame, nothing, "id") is nothing
 
 
 def test_a_forecaster_is_scored_by_the_latest_observations(lists, monkeypatch):

@@ -278,6 +278,7 @@ def test_masked_values_are_missing_ones():
         (np.zeros((2, 3, 4), "U1"), ["numbers [channels, time]"]),
         ([np.zeros((2, 3)), np.zeros((1, 3))], ["different numbers of channels: 1, 2"]),
         (np.array([[[0.0]], [[NAN]]]), ["1 of 2 series have no observation left: 1"]),
+        ([([0.0], None)], ["series 0: values is float64 of shape ()"]),
     ],
 )
 def test_arrays_of_channels_refuse(array, parts):
@@ -418,8 +419,9 @@ def test_no_table_no_rows():
     with pytest.raises(InputError, match=says("no rows", "'star'")):
         SeriesDataset.from_frame(frame().slice(0, 0), **ROLES)
     for twice in (pa.table([[1], [2]], names=["id", "id"]), pd.DataFrame([[1, 2]], columns=["id", "id"])):
-        with pytest.raises(InputError, match=says("'id'", "more than once", "name of its own")):
-            SeriesDataset.from_frame(twice)
+        for read in (SeriesDataset.from_frame, as_dataset):
+            with pytest.raises(InputError, match=says("'id'", "more than once", "name of its own")):
+                read(twice)
 
 
 @pytest.mark.parametrize("column", ["star", "band", "flux", "mjd"])
@@ -428,6 +430,12 @@ def test_mixed_types_are_refused(column):
     table.loc[0, column] = 1 if column in ("star", "band") else "one"
     with pytest.raises(InputError, match=says(f"'{column}'", "mixed type")):
         SeriesDataset.from_frame(table, **ROLES)
+
+
+@pytest.mark.parametrize("ids", [pd.period_range("2024", periods=6, freq="D"), pd.interval_range(0, 6)])
+def test_ids_of_a_type_that_holds_no_labels_are_refused(ids):
+    with pytest.raises(InputError, match=says("'star'", "labels and ids must be integers")):
+        SeriesDataset.from_frame(pd.DataFrame(COLUMNS).assign(star=ids), **ROLES)
 
 
 def test_given_channels_keep_their_order():

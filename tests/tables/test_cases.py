@@ -2,6 +2,7 @@
 
 import dataclasses
 import io
+import re
 import warnings
 import zipfile
 from dataclasses import replace
@@ -227,6 +228,22 @@ def test_numbered_columns_of_one_stem_are_a_series_per_row(tmp_path):
     assert proposed(with_time, tmp_path)[0].schema.wide
 
 
+def test_numbered_columns_next_to_others_of_their_new_names():
+    table = pd.DataFrame({"series": list("pq"), "_row": 7, "F1": [1.0, 2.0], "F2": ["3", "x"], "F3": [5.0, 6.0]})
+    schema = TableSchema(id="series", time="number", values=("F",), numbered="F")
+    with pytest.warns(InputWarning, match="1 cells of 'F' cannot be read: 'x' 1"):
+        dataset = read_table(table, schema)
+    assert dataset.ids.tolist() == ["p", "q"] and dataset.values.ravel().tolist() == [1, 3, 5, 2, 6]
+    for name in ("number", "F"):
+        with pytest.raises(
+            InputError, match=rf"column '{name}' of the table is called as the columns F1, F2, .* rename"
+        ):
+            read_table(table.rename(columns={"series": name}), schema)
+    with pytest.raises(InputError, match="column 'F1' is there more than once"):
+        read_table(table.rename(columns={"F2": "F1"}), schema)
+    assert open_source(table[["F1"]], numbered="F").notes == ("each row is a series of 1 columns F1, ...",)
+
+
 def test_a_column_that_repeats_in_blocks_is_the_id(base, tmp_path):
     table = (
         base.sort_values(["id", "time"])
@@ -379,6 +396,22 @@ def test_quantities_of_time_become_days_and_units_are_kept(base):
     np.testing.assert_allclose(quiet(table, duplicates="first")[0].times, quiet(base, duplicates="first")[0].times / 24)
 
 
+def test_columns_of_astropy_that_no_table_can_hold_are_refused_where_they_are_read():
+    table, time = pytest.importorskip("astropy.table"), pytest.importorskip("astropy.time")
+    days = time.Time(["2024-03-31", "2024-04-01"], scale="local")
+    columns = {
+        "id": ["a", "b"],
+        "time": days,
+        "value": [1.0, 2.0],
+        "c": np.array([1j, 2]),
+        "o": np.array([1, "x"], "O"),
+    }
+    assert read_table(table.QTable(columns), TableSchema()).times.tolist() == [19813, 19814]
+    for name in ("c", "o"):
+        with pytest.raises(InputError, match=f"column '{name}' holds values of mixed type"):
+            read_table(table.QTable(columns), TableSchema(values=(name,)))
+
+
 def test_another_unit_than_in_training_is_named_with_the_factor(base):
     pytest.importorskip("astropy")
     base = base.sort_values(["id", "time"])
@@ -400,6 +433,10 @@ def test_another_unit_than_in_training_is_named_with_the_factor(base):
         converted = read_table(in_unit("nJy", 1000), replace(trained, convert=True))
     np.testing.assert_allclose(converted.values, quiet(base, channel="band")[0].values, rtol=1e-12)
     assert converted.reading.units == {"value": "uJy"} and "converted from nJy to uJy" in str(converted.reading)
+    aged = in_unit("nJy", 1000).append_column(pa.field("age", pa.float64(), metadata={"unit": "ms"}), [base.id * 1e3])
+    units = {"value": "uJy", "age": "s"}
+    static = read_table(aged, replace(trained, static=("age",), convert=True, units=units)).static["age"]
+    assert static.tolist() == [*range(SERIES)]
     with pytest.raises(InputError, match=r"'value' is in mag.* trained on uJy; astropy knows no factor"):
         read_table(in_unit("mag", 1), replace(trained, convert=True))
 
@@ -429,6 +466,9 @@ def test_static_columns_may_stand_in_the_table_of_objects(base, tmp_path, memory
         dataset = read_table(tmp_path / "t.csv", schema, memory=memory)
     assert dataset.static["z"].tolist() == (np.arange(SERIES)[::-1] / 10).tolist()
     assert dataset.static["kind"].tolist() == list("ba") * 6
+    pd.concat([objects, objects.assign(z=7.0)]).to_csv(tmp_path / "o.csv", index=False)
+    with pytest.raises(InputError, match=f"^{re.escape(str(tmp_path / 'o.csv'))}: column 'z' has several values"):
+        read_table(tmp_path / "t.csv", schema, memory=memory)
 
 
 def test_series_that_the_objects_do_not_have_are_named(base):

@@ -7,6 +7,7 @@ import json
 import re
 import sys
 import types
+from datetime import date
 from datetime import time as clock
 from decimal import Decimal
 from pathlib import Path
@@ -253,6 +254,58 @@ READ: Any = {
         {},
         "",
     ),
+    **{
+        f"{sign!r} {where}": (
+            "t.csv",
+            text,
+            {"values": [f"va{sign}lue"] if where == "in a name" else ["value"]},
+            "",
+        )
+        for sign in ("\x0c", "\u2028")
+        for where, text in (
+            ("above the names", f"# made{sign}today\n{CSV}"),
+            ("in a name", CSV.replace("value", f"va{sign}lue")),
+        )
+    },
+    "an ellipsis of Windows, and columns aligned by blanks": (
+        "t.dat",
+        CSV.replace("a,", "a…a,").replace(",", "  ").encode("cp1252"),
+        {"check": lambda data: data.ids.tolist() == ["a\x85a", "b"]},
+        "separated by blanks, read as Latin-1",
+    ),
+    "a column called filename in parquet": (
+        "t.parquet",
+        lambda path: parquet(path, columns(filename=["p", "p", "q"])),
+        {"static": ["filename"]},
+        "",
+    ),
+    "a column called filename in json": ("t.json", json.dumps(columns(filename=["p", "p", "q"])), {}, ""),
+    "names in parquet that differ in capitals": (
+        "t.parquet",
+        lambda path: parquet(path, {"Time": [9.0, 9.0, 9.0], **columns(), "VALUE": [9.0, 9.0, 9.0]}),
+        {},
+        "",
+    ),
+    "a name twice in arrow": (
+        "t.feather",
+        lambda path: pyarrow.feather.write_feather(
+            pa.table([*map(pa.array, columns().values()), [1, 2, 3], [4, 5, 6]], [*columns(), "x", "x"]), path
+        ),
+        {},
+        "",
+    ),
+    "a name twice in rows of json": (
+        "t.json",
+        json.dumps([[*columns(), "x", "x"], *([*row, 1, 2] for row in ROWS)]),
+        {},
+        "",
+    ),
+    "a huge number in rows of json": (
+        "t.json",
+        json.dumps([[*columns(), "n"], *([*row, 10**30] for row in ROWS)]),
+        {},
+        "",
+    ),
     "no ids": (
         "only a.csv",
         CSV.replace("id,", "").replace("a,", "").replace("b,", ""),
@@ -312,6 +365,21 @@ REFUSED: Any = {
     "a pattern of nothing": ("no*.csv", None, {}, ["no*.csv does not exist"]),
     "utf-8 in name only": ("t.parquet", CSV, {}, ["cannot be read as parquet"]),
     "a column without any value": ("t.csv", "id,time,value\na,1,\na,2,\n", {}, ["no value was observed"]),
+    "a name of columns that is too long for one of a file": (
+        CSV * 20,
+        None,
+        {},
+        ["no path of a table (File name too long)"],
+    ),
+    "a pattern that is none": ("**.csv", None, {}, ["no path of a table", "Invalid pattern"]),
+    "an empty line of names": ("t.csv", f"key,x\n\n{CSV}", {"header_row": 2}, ["t.csv: it is empty in line 2"]),
+    "a line of names before the first": ("t.csv", CSV, {"header_row": 0}, ["header_row is 0", "at least 1"]),
+    "blanks in quotes, where blanks separate": (
+        "t.dat",
+        CSV.replace("a,", '"a x",').replace("b,", '"b x",').replace(",", "  "),
+        {},
+        ["line 1 names 3 columns", "leave no blanks within cells."],
+    ),
     "a time of day": (
         "t.parquet",
         lambda p: parquet(p, columns(time=[clock(i) for i in range(3)])),
@@ -388,8 +456,9 @@ def test_several_files_are_one_table(tmp_path, what):
         gzip.compress(CSV.encode()),
         "parquet",
         json.dumps([dict(zip(("id", "time", "value"), row, strict=True)) for row in ROWS]).encode(),
+        b"\n" + json.dumps(columns()).encode(),
     ],
-    ids=["csv", "german", "gzip", "parquet", "json"],
+    ids=["csv", "german", "gzip", "parquet", "json", "json below a line"],
 )
 def test_standard_input(monkeypatch, content):
     if content == "parquet":
@@ -449,9 +518,21 @@ def test_the_folder_one_is_in(tmp_path, monkeypatch):
     assert len(SeriesDataset.from_file(".")) == 2
     with refuses("list", "pandas, polars, Arrow or astropy"):
         SeriesDataset.from_file(["t.csv"])  # type: ignore[arg-type]
+    with refuses("Quantity", "pandas, polars, Arrow or astropy"):
+        SeriesDataset.from_frame([1, 2] * pytest.importorskip("astropy.units").m)
     with pytest.raises(ValueError) as raised:
         SeriesDataset.from_file(["t.csv"] * 99)  # type: ignore[arg-type]
     assert len(str(raised.value)) < 400  # a frame is not written out
+
+
+def test_numbers_and_dates_among_options_are_texts():
+    given: Any = {"na": np.int64(-999), "since": 5, "until": date(2024, 3, 31)}
+    schema = TableSchema(**given)
+    assert (schema.na, schema.since, schema.until) == (("-999",), "5", "2024-03-31")
+    objects = pa.table({"id": ["a"]})
+    assert TableSchema.resolve({"objects": objects, "values": [], "na": ()}).objects is objects
+    with refuses("header_row is 0"):
+        TableSchema.resolve({"header_row": 0})
 
 
 @pytest.mark.parametrize("kind", ["csv", "json", "arrow", "parquet", "decimals", "lists", "table"])
@@ -490,6 +571,14 @@ def test_excel(tmp_path):
     with pytest.warns(InputWarning, match="'see note' 1"):
         data = SeriesDataset.from_file(tmp_path / "t.xlsx")
     assert data.values.ravel().tolist() == [1.25, -2.5, 3.0] and "the header is line 2" in str(data.reading)
+    book.active.insert_rows(2, 3)
+    book.save(tmp_path / "t.xlsx")
+    for row in (None, 5):  # as the sheet counts them
+        with pytest.warns(InputWarning, match="'see note' 1"):
+            data = SeriesDataset.from_file(tmp_path / "t.xlsx", header_row=row)
+        assert len(data.times) == 3 and "the header is line 5" in str(data.reading)
+    with refuses(f"{tmp_path / 't.xlsx'}: it ends before line 50"):
+        SeriesDataset.from_file(tmp_path / "t.xlsx", header_row=50)
     book.create_sheet("two")
     book.save(tmp_path / "t.xlsx")
     with pytest.warns(InputWarning, match="t.xlsx: the first sheet, 'one', is read and 'two' not"):

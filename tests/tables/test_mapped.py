@@ -1,6 +1,8 @@
 """Tables larger than memory: the same data set as in memory, from mapped columns that are written once."""
 
 import json
+import re
+import tempfile
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ import pyarrow.parquet
 import pytest
 
 from conftest import identity
-from rotarymae.errors import InputWarning
+from rotarymae.errors import InputError, InputWarning
 from rotarymae.partners import features
 from rotarymae.preprocess import ObservationPreprocessor
 from rotarymae.series import dataset as dataset_file
@@ -126,6 +128,18 @@ def test_memory_decides_and_no_file_is_left(tmp_path):
     assert not source.too_large(columns)
     both(path, **ROLES)
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_full_disk_is_named_by_the_folder_that_is_written_to(tmp_path, monkeypatch):
+    def full(columns, folder):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(read, "map_parts", full)
+    path = write(tmp_path, table())
+    for writable, folder in ((True, tmp_path), (False, tempfile.gettempdir())):
+        monkeypatch.setattr(read.os, "access", lambda *_, writable=writable: writable)
+        with pytest.raises(InputError, match=f"cannot be written to {re.escape(str(folder))} .*No space"):
+            SeriesDataset.from_file(path, **ROLES, memory=0)
 
 
 def test_large_selections_are_mapped_and_statistics_and_features_are_the_same(tmp_path, monkeypatch):

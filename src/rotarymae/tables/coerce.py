@@ -15,6 +15,7 @@ from rotarymae.series.cells import label_values, to_arrow
 from rotarymae.series.dataset import Series, SeriesDataset
 from rotarymae.series.tidy import offsets_of
 from rotarymae.system import unmasked
+from rotarymae.tables.formats import one_type
 from rotarymae.tables.labels import align_labels
 from rotarymae.tables.read import TableReader
 from rotarymae.tables.schema import TableSchema
@@ -78,10 +79,12 @@ def is_frame(series: Any) -> bool:
 
     True for a lazy frame, too; False for a frame with a column whose name is no text, such as a number.
     """
-    seen = nw.from_native(series, pass_through=True)
-    if isinstance(seen, nw.LazyFrame):
+    if isinstance(series, pa.Table):  # also with a name that occurs twice, as below, which narwhals refuses
         return True
-    return isinstance(seen, nw.DataFrame) and all(isinstance(name, str) for name in seen.columns)
+    if nw.dependencies.is_pandas_dataframe(series):
+        return all(isinstance(name, str) for name in series.columns)
+    seen = nw.from_native(series, pass_through=True)
+    return isinstance(seen, nw.LazyFrame | nw.DataFrame)
 
 
 def labels_of(
@@ -111,7 +114,7 @@ def labels_of(
         if labels in dataset.static:
             raise InputError(f"the label {labels!r} is also a static column; leave it out of static=.")
         return align_labels(dataset, series, id, labels, unlabelled)
-    if nw.dependencies.is_pandas_dataframe(labels):
+    if nw.dependencies.is_pandas_dataframe(labels) and labels.shape[1]:
         return np.column_stack([labels_of(dataset, series, column, id, unlabelled) for _, column in labels.items()])
     if isinstance(labels, Mapping):
         ids, labels = list(labels), list(labels.values())
@@ -119,9 +122,11 @@ def labels_of(
         ids, labels = list(labels.index), list(labels)
     else:
         return np.array(np.ma.asarray(labels).tolist(), object) if np.ma.is_masked(labels) else labels
-    # NaN among strings is None
-    by_id = pa.table({"id": to_arrow(np.array(ids)), "label": pa.array(labels, from_pandas=True)})
-    return align_labels(dataset, by_id, "id", "label", unlabelled)
+    with one_type("id"):
+        columns = {"id": to_arrow(np.array(ids))}
+    with one_type("label"):
+        columns["label"] = pa.array(labels, from_pandas=True)  # NaN among strings is None
+    return align_labels(dataset, pa.table(columns), "id", "label", unlabelled)
 
 
 def _by_id(index: Any, series: Any) -> bool:
@@ -197,14 +202,14 @@ def _from_tuples(series: Sequence[Any], like: ObservationPreprocessor | None) ->
     """Read a list with (times, values) or (times, values, channels) for every series as a data set.
 
     Args:
-        series: the list. Values are [n_i] or [n_i, columns]. None for channels is the same as none given.
+        series: the list. Values are [n_i] or [n_i, columns]. Channels may be None, which is the same as none given.
         like: the preprocessor of a model, whose names of channels and values are taken; None without one.
 
     Raises:
         InputError: channels of some series only; channels where `like` was fitted without, or none where it has some;
             arrays whose lengths differ or that hold no numbers.
     """
-    parts = [[part for part in one if part is not None] for one in series]
+    parts = [[*one[:2], *(part for part in one[2:] if part is not None)] for one in series]
     if len({len(one) for one in parts}) > 1:
         raise InputError("some series come with channels and others without; give all in one form.")
     times, values, *channels = (list(column) for column in zip(*parts, strict=True))

@@ -60,19 +60,39 @@ MAX_BYTES = 1 << 29  # of a file that is read whole
 def named(name: str, format: str) -> Iterator[None]:
     """Turn an error of a reading library, raised inside the with statement, into an InputError ("unreadable").
 
-    Its message says that `name`, a file or table, cannot be read as `format`, such as "csv". An InputError passes
-    unchanged, and so does an error of a type that is not in `UNREADABLE`.
+    Its message says that `name`, a file or table, cannot be read as `format`, such as "csv" ("memory" for a data
+    frame). An InputError passes unchanged, and so does an error of a type that is not in `UNREADABLE`.
     """
     try:
         yield
     except InputError:
         raise
     except UNREADABLE as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
+        said, advice = f"{name} cannot be read as {format}", f"Check that it is complete and of the format {format}."
+        if format == "memory":
+            said, advice = f"{name} cannot be read", "Convert its columns to numbers, texts or dates."
+        raise InputError(f"{said}: {_reason(error)}. {advice}", code="unreadable") from error
+
+
+@contextmanager
+def one_type(name: str) -> Iterator[None]:
+    """Turn an error in making an Arrow array of the column `name`, inside the with, into an InputError ("mixed-type").
+
+    Errors of a type that is not in `UNREADABLE` pass unchanged.
+    """
+    try:
+        yield
+    except UNREADABLE as error:
         raise InputError(
-            f"{name} cannot be read as {format}: {reason}. Check that it is complete and a {format} file.",
-            code="unreadable",
+            f"column {name!r} holds values of mixed type, or of a type no table column can have ({_reason(error)}); "
+            "convert the whole column to one type, for example all to strings or all to numbers.",
+            code="mixed-type",
         ) from error
+
+
+def _reason(error: Exception) -> str:
+    """Return the first line of an error's message, at most 300 characters; the name of its type if it has none."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0][:300]
 
 
 @functools.cache
@@ -91,13 +111,13 @@ class Text:
     """The form of a text file that holds a table.
 
     Attributes:
-        names: of the columns, one for each cell of a row.
+        names: of the columns, one for each cell of a row; "unnamed 2" for the second column if its name is empty.
         separator: the character between cells; " " for runs of blanks.
         encoding: Python's name of it.
         skip: number of lines before the first row of cells: header, units, and what stands above.
         comma: whether numbers have decimal commas.
         units: the unit of each column, from a row of units below the header, "" for none; () without such a row.
-        comments: whether lines below the header that begin with "#" are no rows.
+        comments: whether lines below the header that begin with "#" are comments, not rows.
         note: a text on what was guessed; "" for a plain file.
         head: the lines up to the header and with it; == does not compare them.
     """
@@ -127,9 +147,8 @@ def _open_unpacked(path: Path) -> io.BufferedReader:
 def as_utf8(path: Path, text: Text) -> Path:
     """Return the path of a file of the form `text` that DuckDB can read: the file itself, or a copy.
 
-    A copy is made of a file that is not UTF-8, is compressed as .bz2, or has columns aligned by blanks, which become
-    tabs. The copy is UTF-8, unpacked, and without the first `text.skip` lines. The file itself, if returned, still has
-    these lines.
+    A copy is made (`_transcoded`) of a file that is not UTF-8, is compressed as .bz2, or has columns aligned by blanks.
+    The copy lacks the first `text.skip` lines; the file itself, if returned, still has them.
     """
     if text.encoding == "utf-8" and not text.blanks and path.suffix.lower() != ".bz2":
         return path
@@ -147,11 +166,11 @@ def _transcoded(path: Path, changed: int, encoding: str, skip: int, blanks: bool
         changed: the time of its last change, only to be cached by: a changed file is copied again.
         encoding: of the file.
         skip: number of lines at its beginning to leave out.
-        blanks: turn runs of blanks into tabs, and leave them out at the ends of lines.
+        blanks: turn runs of blanks and tabs into single tabs, and leave them out at both ends of each line.
     """
     target = scratch() / f"{len(list(scratch().iterdir()))}-{path.name}.txt"
-    with _open_unpacked(path) as packed, target.open("w", encoding="utf-8", newline="") as out:
-        lines = codecs.getreader(encoding)(packed, errors="strict")  # pyright: ignore
+    lines = io.TextIOWrapper(_open_unpacked(path), encoding, newline="")
+    with lines, target.open("w", encoding="utf-8", newline="") as out:
         for _ in range(skip):
             lines.readline()
         if blanks:
@@ -173,7 +192,7 @@ def _is_utf8(path: Path) -> bool:
     return True
 
 
-def sniff_all(paths: Sequence[Path], format: str, header_row: int | None = None) -> list[Text]:
+def sniff_all(paths: Sequence[Path], said: Sequence[Path], format: str, header_row: int | None) -> list[Text]:
     """Guess the form of each of several text files, as `sniff` does; return the forms in the order of the files.
 
     To open thousands of files fast, a file gets the form of the first one without a closer look, if it is UTF-8 and
@@ -181,20 +200,19 @@ def sniff_all(paths: Sequence[Path], format: str, header_row: int | None = None)
 
     Args:
         paths: the files, at least one.
-        format: "csv" or "tsv".
-        header_row: the line of each, counted from 1, that names the columns; None guesses it.
-
-    Raises:
-        InputError: a file ends before the header ("empty-file"); most lines have more cells than the header
-            ("unequal-lines"); another header follows ("several-tables").
+        said: what messages call each: the file itself, or that of which it is a copy.
+        format, header_row: as for `sniff`, which also says what is raised.
     """
-    texts = [sniff(paths[0], format, header_row)]
-    for path in paths[1:]:
-        first, same = texts[0], False
-        if first.encoding == "utf-8" and not first.units:
+    texts: list[Text] = []
+    for path, name in zip(paths, said, strict=True):
+        same = False
+        if texts and texts[0].encoding == "utf-8" and not texts[0].units:
             with _open_unpacked(path) as file:
-                same = all(_line(file) == line for line in first.head) and _is_utf8(path)
-        texts.append(first if same else sniff(path, format, header_row))
+                same = all(_line(file) == line for line in texts[0].head) and _is_utf8(path)
+        try:
+            texts.append(texts[0] if same else sniff(path, format, header_row))
+        except InputError as error:
+            raise error.within(name) from error
     return texts
 
 
@@ -210,18 +228,20 @@ def _beginning(path: Path, count: int) -> tuple[list[str], str]:
     """Return the first lines of a text file, unpacked and without line breaks, and its encoding.
 
     There are at least `count` lines, if the file has as many within 16 MiB. The encoding is "utf-16" if the file begins
-    with the mark of it, "utf-8" if the whole file is, else "latin-1".
+    with the byte order mark of UTF-16, "utf-8" if the whole file is UTF-8, else "latin-1".
     """
     with _open_unpacked(path) as file:
         head = file.read(HEAD_BYTES)
         while head.count(b"\n") < count and len(head) < LINE and (more := file.read(HEAD_BYTES)):
             head += more
     encoding = "utf-16" if head.startswith(UTF_16) else "utf-8" if _is_utf8(path) else "latin-1"
-    lines = head.decode(encoding, errors="ignore").removeprefix("\ufeff").splitlines()
-    return (lines if len(head) < HEAD_BYTES else lines[:-1] or lines), encoding  # the last one may be cut
+    # Not by splitlines, for which form feeds and other signs, which DuckDB takes as part of a cell, end a line, too.
+    lines = re.split(r"\r\n|\r|\n", head.decode(encoding, errors="ignore").removeprefix("\ufeff"))
+    cut = not lines[-1] or (len(head) >= HEAD_BYTES and len(lines) > 1)  # the last one may be a part
+    return lines[:-1] if cut else lines, encoding
 
 
-def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
+def sniff(path: Path, format: str, header_row: int | None) -> Text:
     """Guess the form of a text file from its beginning: encoding, separator, header, and rows of units below it.
 
     Args:
@@ -250,8 +270,9 @@ def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
     rows = [[cell.strip() for cell in row] for row in _rows_of(lines, best)]
     if start >= len(rows) or not rows[start]:
         raise InputError(
-            f"{path} ends before line {start + 1}, where the names of its columns should be. Check that it is complete "
-            f"and a {format} file{', and that --header-row is the line of the names' if header_row else ''}.",
+            f"it {'is empty in' if start < len(rows) else 'ends before'} line {start + 1}, where the names of its "
+            f"columns should be. Check that it is complete and a {format} file"
+            f"{', and that --header-row is the line of the names' if header_row else ''}.",
             code="empty-file",
         )
     header, filled = rows[start], [i for i, row in enumerate(rows) if i > start and any(row)]
@@ -266,7 +287,7 @@ def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
     another = [i for i in filled if len({*rows[i][:2]} & known) == 2]  # rows that begin with two names are headers, too
     if strange := [i for i in another if rows[i] != header]:
         raise InputError(
-            f"{path}: line {strange[0] + 1} begins with names of columns, as the header in line {start + 1} does, and "
+            f"line {strange[0] + 1} begins with names of columns, as the header in line {start + 1} does, and "
             "is another header: the file holds several tables. Save each as a file of its own.",
             code="several-tables",
         )
@@ -278,9 +299,9 @@ def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
     of_rows = bool(longer) and _have_names(below, len(names))
     if 2 * len(longer) > len(below) and not of_rows:
         raise InputError(
-            f"{path}: line {start + 1} names {len(names)} columns, and most lines below it have more cells, such as "
+            f"line {start + 1} names {len(names)} columns, and most lines below it have more cells, such as "
             f"{best.join(longer[0])!r}. If the names stand in another line, say which (--header-row LINE); else name "
-            f"each column, and quote cells that hold {best!r}.",
+            f"each column, and {'leave no blanks within cells' if best == ' ' else f'quote cells that hold {best!r}'}.",
             code="unequal-lines",
         )
     names = ("unnamed 0", *names) if of_rows else names
@@ -350,13 +371,13 @@ def _rows_of(lines: Sequence[str], separator: str) -> list[list[str]]:
 
     Args:
         lines: the lines of a file.
-        separator: the character between cells, which blanks may follow; or " " for runs of blanks. With " ", lines with
-            bars at both ends, as in headers of IPAC files, are split at bars.
+        separator: the character between cells, which blanks may follow; or " " for runs of blanks and tabs. With " ",
+            lines with bars at both ends, as in headers of IPAC files, are split at bars.
     """
     lines = ["" if LISTED_NAME.match(line) else line.lstrip("# ") if line[:1] == "#" else line for line in lines]
     if separator == " ":
         barred = (re.fullmatch(r"\s*\|(.*)\|\s*", line) for line in lines)
-        return [bars[1].split("|") if bars else line.split() for bars, line in zip(barred, lines)]
+        return [bars[1].split("|") if bars else re.findall(r"[^ \t]+", line) for bars, line in zip(barred, lines)]
     try:
         return [next(csv.reader([line], delimiter=separator, skipinitialspace=True), []) for line in lines]
     except csv.Error:
@@ -650,10 +671,13 @@ def _are_rows(content: Any) -> bool:
 
 
 def _of_one_type(column: Sequence[Any]) -> pa.Array:
-    """Return cells of a JSON file as an Arrow array, null for None; if they are of several types, all become texts."""
+    """Return cells of a JSON file as an Arrow array, null for None.
+
+    If they are of several types, or whole numbers beyond 64 bits, all become texts.
+    """
     try:
         return pa.array(column)
-    except pa.ArrowException:
+    except (pa.ArrowException, OverflowError):
         return pa.array([cell if cell is None else str(cell) for cell in column])
 
 
@@ -661,8 +685,9 @@ def _of_one_type(column: Sequence[Any]) -> pa.Array:
 def sheet_as_text(path: Path, changed: int) -> Path:
     """Copy the first sheet of an Excel file to a CSV file in the temporary folder; return the copy's path.
 
-    Blank rows are left out, and so are cells to the right of all rows that are at least half filled. A row that fills
-    its first cell alone, such as a title above the header, becomes a line of one cell.
+    Each row becomes a line, blank rows empty ones, so that lines are numbered as in the sheet; blank rows at its end
+    are left out, and so are cells to the right of all rows that are at least half filled. A row that fills its first
+    cell alone, such as a title above the header, becomes a line of one cell.
 
     Args:
         path: the Excel file.
@@ -692,10 +717,10 @@ def sheet_as_text(path: Path, changed: int) -> Path:
             text = f"{path.name}: the first sheet, {first.title!r}, is read and {listed([o.title for o in others])} not"
             warnings.warn(f"{text}; save each sheet as a file.", InputWarning, stacklevel=2)
         first.reset_dimensions()  # what a file says of its size need not be so
-        rows, width = [], 0
+        rows, width = {}, 0  # by their number, from 0
         for line, row in enumerate(first.iter_rows(values_only=True)):
             if any(cell is not None for cell in row):
-                rows.append(row)
+                rows[line] = row
                 width = max(width, len(row))
             if width * len(rows) > MAX_CELLS or line > MAX_CELLS // 16:
                 raise InputError(
@@ -707,12 +732,12 @@ def sheet_as_text(path: Path, changed: int) -> Path:
         book.close()
     if not rows:
         raise NoObservations(f"the first sheet of {path} is empty; make the sheet with the table the first.")
-    filled = [[k + 1 for k, cell in enumerate(row) if cell is not None] for row in rows]
+    filled = [[k + 1 for k, cell in enumerate(row) if cell is not None] for row in rows.values()]
     width = max((places[-1] for places in filled if 2 * len(places) >= places[-1]), default=1)  # a far cell is none
     target = scratch() / f"{len(list(scratch().iterdir()))}-{path.name}.txt"
     with target.open("w", encoding="utf-8", newline="") as file:
-        for row in rows:
-            texts = ["" if cell is None else _cell(cell) for cell in row[:width]]
+        for line in range(max(rows) + 1):
+            texts = ["" if cell is None else _cell(cell) for cell in rows.get(line, ())[:width]]
             above = not any(texts[1:])  # the header
             csv.writer(file).writerow(texts[:1] if above else texts + [""] * (width - len(texts)))
     return target
@@ -725,23 +750,23 @@ def _cell(cell: Any) -> str:
     return cell.isoformat() if hasattr(cell, "isoformat") else str(cell)
 
 
-# ── formats that a library reads whole: Arrow table, units by column, notes ─────────────────────────────────────────
+# ── formats that a library reads whole: Arrow table, units by column, notes, errors by column that it cannot hold ───
 
-Read = tuple[pa.Table, dict[str, str], tuple[str, ...]]
+Read = tuple[pa.Table, dict[str, str], tuple[str, ...], dict[str, InputError]]
 
 
 def _read_arrow(path: Path) -> Read:
-    """Read an Arrow file, memory-mapped: (table, {}, ()), without units and notes.
+    """Read an Arrow file, memory-mapped: (table, {}, (), {}), without units, notes and errors.
 
     Raises ArrowException for a damaged file.
     """
     table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
     table.validate(full=True)  # Arrow trusts the offsets in a file, and a wrong one ends the process later
-    return table, {}, ()
+    return table, {}, (), {}
 
 
 def _read_astropy(path: Path) -> Read:
-    """Read a FITS, VOTable or ECSV file by astropy: (Arrow table, {column: unit}, notes), as `of_astropy` returns them.
+    """Read the first table of a FITS or ECSV file by astropy, and return it as `of_astropy` does.
 
     Raises:
         InputError: astropy is not installed; the file is too large ("too-large").
@@ -757,39 +782,52 @@ def _read_astropy(path: Path) -> Read:
 
 
 def of_astropy(table: Any) -> Read:
-    """Convert an astropy table to (Arrow table, {column: unit}, notes).
+    """Convert an astropy table to (Arrow table, {column: unit}, notes, {column: error}).
 
-    Times become timestamps in UTC, durations numbers of days. Numbers with a unit of time become days, too, and a note
-    says so. Columns without a unit are not among the units. Notes are sentences, in a tuple. Masked cells are null. A
-    cell with an array becomes a flat list, in which masked numbers are NaN.
+    Times become timestamps in UTC, but for those of a local scale, which stay as they are; durations become numbers of
+    days. Numbers with a unit of time become days, too, and a note,
+    a sentence, says so. Columns without a unit are not among the units. A column that Arrow cannot hold, such as one of
+    complex numbers, is not in the Arrow table; the error is to be raised if it is read.
     """
     columns: dict[str, pa.Array] = {}
     units: dict[str, str] = {}
     notes: tuple[str, ...] = ()
+    unreadable: dict[str, InputError] = {}
     for name in table.colnames:
         column = table[name]
         unit = getattr(column, "unit", None)
-        if type(column).__name__ == "Time":
-            values: Any = column.utc.to_value("datetime64")
-        elif type(column).__name__ == "TimeDelta":
-            values, unit = column.to_value("day"), "d"
-        elif unit is not None and unit.physical_type == "time" and str(unit) != "d":
-            values = np.ma.asarray(getattr(column, "value", column)) * unit.to("day")
-            notes, unit = (*notes, f"column {name!r} was in {unit}, and is read in days"), "d"
-        else:
-            values = getattr(column, "value", column)
+        try:
+            with one_type(name):
+                if type(column).__name__ == "Time":
+                    values: Any = (column if column.scale == "local" else column.utc).to_value("datetime64")
+                elif type(column).__name__ == "TimeDelta":
+                    values, unit = column.to_value("day"), "d"
+                elif unit is not None and unit.physical_type == "time" and str(unit) != "d":
+                    values = np.ma.asarray(getattr(column, "value", column)) * unit.to("day")
+                    notes, unit = (*notes, f"column {name!r} was in {unit}, and is read in days"), "d"
+                else:
+                    values = getattr(column, "value", column)
+                columns[name] = _of_masked(np.ma.asarray(values))
+        except InputError as error:
+            unreadable[name] = error
         units |= {} if unit is None or not str(unit) else {name: str(unit)}
-        masked = np.ma.getmaskarray(np.ma.asarray(values))
-        plain = np.ma.getdata(np.ma.asarray(values))
-        if plain.ndim > 1:
-            if masked.any() and plain.dtype.kind in "iuf":
-                plain = np.where(masked, np.nan, plain)
-            columns[name] = pa.array(list(plain.reshape(len(plain), -1)))
-            continue
-        plain = np.char.decode(plain, "utf-8") if plain.dtype.kind == "S" else plain
-        array = to_arrow(plain.tolist() if plain.dtype.kind in "OU" else plain)
-        columns[name] = pc.if_else(pa.array(masked), pa.scalar(None, array.type), array) if masked.any() else array  # pyright: ignore
-    return pa.table(columns), units, notes
+    return pa.table(columns), units, notes, unreadable
+
+
+def _of_masked(values: np.ma.MaskedArray[Any, Any]) -> pa.Array:
+    """Return a masked array as an Arrow array, in which masked cells are null.
+
+    Of several axes, each entry of the first becomes a flat list, in which masked numbers are NaN. Raises what Arrow
+    raises for cells that it cannot hold.
+    """
+    masked, plain = np.ma.getmaskarray(values), np.ma.getdata(values)
+    if plain.ndim > 1:
+        if masked.any() and plain.dtype.kind in "iuf":
+            plain = np.where(masked, np.nan, plain)
+        return pa.array(list(plain.reshape(len(plain), -1)))
+    plain = np.char.decode(plain, "utf-8") if plain.dtype.kind == "S" else plain
+    array = to_arrow(plain.tolist() if plain.dtype.kind in "OU" else plain)
+    return pc.if_else(pa.array(masked), pa.scalar(None, array.type), array) if masked.any() else array  # pyright: ignore
 
 
 FORMAT_READERS = {"arrow": _read_arrow, "astropy": _read_astropy}

@@ -72,8 +72,9 @@ class Facts:
         rows, ids = cells.encode_labels(columns[id], id)
         values, report = {}, ReadingReport()
         for name in names:
-            column = _plain(columns[name], name, na, table.is_text, static)
-            values[name], doubts = _first_of_each(*cells.encode(column), name, rows, ids, static)
+            with table.named():
+                column = _plain(columns[name], name, na, table.is_text, static)
+                values[name], doubts = _first_of_each(*cells.encode(column), name, rows, ids, static)
             report += doubts + _doubts_on_classes(column, name, table.is_text)
         return cls(ids, values, report)
 

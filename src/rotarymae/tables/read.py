@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib
 import os
+import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -209,15 +211,22 @@ class TableReader:
     def _static(self) -> list[tuple[str, Facts]]:
         """Pairs of a table's name and its static columns (`Facts`): for this table and that of objects, if it has some.
 
-        They are read once for the whole table, so that they are alike in all parts of it. Raises InputError for an id
-        column that is missing, or for columns that `Facts.read` refuses.
+        They are read once for the whole table, so that they are alike in all parts of it. Numbers of this table are
+        converted by `factors`. Raises InputError for an id column that is missing, or for columns that `Facts.read`
+        refuses.
         """
         schema, facts = self.schema, []
         for table in (self.source, self.objects):
             names = [name for name in schema.static if (name in self.source.columns) == (table is self.source)]
             if table is not None and names:
                 id = schema.id if table is self.source else key_column(table, schema.id)
-                facts.append((table.name, Facts.read(table, id, names, schema.na, static=True)))
+                read = Facts.read(table, id, names, schema.na, static=True)
+                converted = {
+                    name: pc.multiply(column, self.factors[name])  # pyright: ignore
+                    for name, column in read.values.items()
+                    if name in self.factors and cells.is_numeric(column.type)
+                }
+                facts.append((table.name, replace(read, values=read.values | converted)))
         return facts
 
     # ── whole, and in parts ─────────────────────────────────────────────────────────────────────────────────────────
@@ -239,7 +248,11 @@ class TableReader:
         Warns:
             InputWarning: once for the whole table, of each kind of row that is left out, and of what looks wrong.
         """
-        mapped, reports = self.source.too_large(self.columns, memory), []
+        mapped, reports, _ = (
+            self.source.too_large(self.columns, memory),
+            [],
+            self._static,
+        )  # whose errors name its table
         why = NoObservations("the table has no rows; there is nothing to learn from.")
 
         def datasets() -> Iterator[SeriesDataset]:
@@ -255,7 +268,7 @@ class TableReader:
                 if part.dataset is not None:
                     yield part.dataset
 
-        try:
+        with self.source.named():
             dataset = self._mapped(datasets()) if mapped else next(datasets(), None)
             if dataset is None:
                 raise why
@@ -263,26 +276,24 @@ class TableReader:
             if every and report.empty:
                 said = f"{len(report.empty)} of {report.series} series have no observation left: {listed(report.empty)}"
                 raise InputError(f"{said}. Leave them out.")
-        except InputError as error:
-            raise (error if self.source.in_memory else error.within(self.source.name)) from error
-        report = self._with_notes(report)
+            report = self._with_notes(report)
         announce(report)
         return replace(dataset, reading=report, sides=dataset.sides if report.limits else None)
 
     def _mapped(self, datasets: Iterator[SeriesDataset]) -> SeriesDataset | None:
         """Join the data sets of consecutive parts of a table to one with memory-mapped columns; None if there are none.
 
-        The columns are written to a file next to the table's files, or in a temporary folder if that is not possible.
-        The file needs no removal, as it goes with the data set. Raises InputError ("no-room") if there is no room.
+        Limits ("<5") are dropped unless the schema's `limits` is "censored". The columns are written to files without
+        names, which go with the data set, in the folder of the table's first file; in the system's temporary folder if
+        that folder is not writable. Raises InputError ("no-room") if writing them fails, as on a full disk.
         """
         first: SeriesDataset | None = None
         per_series: list[tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]] = []
 
         def columns() -> Iterator[Columns]:
-            """Yield the columns of each data set, without limits ("<5") unless the schema reads them as such.
+            """Yield the columns of each data set, with limits ("<5") only if the schema keeps them.
 
-            Sets `first` to the first data set, treated so, and adds the lengths, ids and static columns of each to
-            `per_series`.
+            Sets `first` to the first data set, and adds the lengths, ids and static columns of each to `per_series`.
             """
             nonlocal first
             for one in datasets:
@@ -291,9 +302,10 @@ class TableReader:
                 per_series.append((one.lengths, one.ids, one.static))
                 yield one.columns
 
-        folder = self.source.paths[0].parent if self.source.paths else None
+        folder = self.source.paths[0].parent
+        folder = folder if os.access(folder, os.W_OK) else Path(tempfile.gettempdir())
         try:
-            mapped = map_parts(columns(), folder if folder is not None and os.access(folder, os.W_OK) else None)
+            mapped = map_parts(columns(), folder)
         except OSError as error:
             raise InputError(
                 f"{self.source.name} is larger than memory; its sorted columns cannot be written to {folder} "
@@ -366,6 +378,7 @@ class TableReader:
         for columns in pieces:
             columns, repeated = without_headers(columns, self.source.name) if self.source.is_text else (columns, 0)
             columns |= {name: cells.as_integers(columns[name]) for name in integers}
+            cells.labels(columns[self.id][:1], self.id)  # which refuses types that Arrow cannot compare
             ids = cells.trimmed(to_arrow(columns[self.id].unique())).unique()
             known = cells.labels(ids, self.id)
             ids = ids.filter(known.is_valid())

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from inspect import getdoc
+from pathlib import Path
 from typing import Any, Literal
 
 from rotarymae.errors import InputError, listed
 from rotarymae.system import from_fields
-from rotarymae.system.fields import check_fields
+from rotarymae.system.fields import Range, check_fields
 
 Tokenisation = Literal["channel", "time"]
 Duplicates = Literal["error", "mean", "first", "last"]
@@ -132,16 +133,19 @@ class TableSchema:
     def __post_init__(self) -> None:
         """Check the fields, alone and together.
 
-        A single name becomes a tuple of one, and each entry of `na` a text, so that the number -999 becomes "-999".
+        A single name becomes a tuple of one; `since`, `until` and each entry of `na` become texts, so that the number
+        -999 becomes "-999", and a Python date an ISO date.
 
         Raises:
-            InputError: a value of the wrong type, or none of the choices of its field; no `values` without `wide`; a
-                column with two roles ("column-twice"); more columns of limits than of values; or options that exclude
-                each other, such as `channel` and `wide`, or upper and lower limits.
+            InputError: a value of the wrong type, or none of the choices of its field; a `header_row` below 1; no
+                `values` without `wide`; a column with two roles ("column-twice"); more columns of limits than of
+                values; or options that exclude each other, such as `channel` and `wide`, or upper and lower limits.
         """
-        words = (self.na,) if isinstance(self.na, str | float | int) else self.na
-        object.__setattr__(self, "na", tuple(map(str, words)))  # -999 is a word, too
-        check_fields(self, {})
+        several = isinstance(self.na, Iterable) and not isinstance(self.na, str)
+        object.__setattr__(self, "na", tuple(map(str, self.na if several else (self.na,))))  # -999 is a word, too
+        for name in ("since", "until"):
+            object.__setattr__(self, name, None if getattr(self, name) is None else str(getattr(self, name)))
+        check_fields(self, {"header_row": Range(least=1)})
         if not self.values and not self.wide:
             raise InputError("values is empty; give the name of at least one column.")
         taken: dict[str, str] = {}
@@ -202,15 +206,20 @@ class TableSchema:
         The default of `values` is () if `wide` is given.
 
         Args:
-            given: {field: value}; None, False and () count as not given, and names of no field are passed over.
+            given: {field: value}; None, False, () and [] count as not given, names of no field are passed over, and
+                paths become texts.
             of_model: {field: value} of a model's training table, whose `objects` is not used. None without a model.
 
         Raises:
             InputError: options that exclude each other, or that `__post_init__` refuses.
         """
         known = {one.name for one in fields(cls)}
-        given = {name: value for name, value in given.items() if (value or value == "") and name in known}
-        given |= {"objects": str(given["objects"])} if "objects" in given else {}
+        given = {
+            name: str(value) if isinstance(value, Path) else value
+            for name, value in given.items()
+            if name in known
+            and not (value is None or value is False or (isinstance(value, tuple | list) and not value))
+        }
         # Which objects there were in training says nothing of those of another table.
         before = {name: value for name, value in (of_model or {}).items() if name in known - {"objects"}}
         wide = given.get("wide")
@@ -229,15 +238,15 @@ class TableSchema:
         """Return the schema for a model's input: that of its training table, changed by what a user gives.
 
         Static columns, errors and positions are always those of the preprocessor. Censored values (limits such as <5)
-        are left out if it reads none.
+        are left out if the preprocessor reads none.
 
         Args:
             preprocessor: the model's `ObservationPreprocessor`.
-            columns: {field: value} of the schema of its training table.
+            columns: {field: value} of the schema of the model's training table.
             given: {field: value} that a user gives, as for `resolve`; None for nothing.
 
         Raises:
-            InputError: options that exclude each other.
+            InputError: fields that do not fit together, such as a column with two roles.
         """
         schema = cls.resolve(given or {}, columns)
         # No static columns, of a model that is only pre-trained.

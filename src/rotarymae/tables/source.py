@@ -15,7 +15,7 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ from rotarymae.series import cells
 from rotarymae.series.cells import LOWER, UPPER, is_list, to_arrow
 from rotarymae.system import free_memory
 from rotarymae.tables import formats
-from rotarymae.tables.formats import PACKED, as_utf8, named, numbers_in, scratch, values_in
+from rotarymae.tables.formats import PACKED, as_utf8, named, numbers_in, one_type, scratch, values_in
 
 FORMATS = {
     **dict.fromkeys((".csv", ".txt", ".dat", ".psv"), "csv"),
@@ -75,6 +75,7 @@ DATES = (
     ("year", "week"),
     ("year", "quarter"),
 )  # from the coarsest part on
+FILE = "rotarymae_file"  # the column with the file of each row
 ONE_NAME = "each column that is read needs a name of its own."
 STATISTICS = {"max", "mean", "avg"}  # next to these, "min" is the least value, and no minute
 ID_TEXT = pa.large_string()  # the type of ids that are names of files or joined: texts, also where they are digits
@@ -93,8 +94,8 @@ class Source:
         kinds: {column: Arrow type} of the columns that can be read, in their order; all are text in a text file. A
             column of structs is listed by its fields, "column.field".
         sql: {column: its SQL expression over `relation`}.
-        relation: the SQL that stands after FROM when DuckDB reads the table; with a column `filename`, if there are
-            several files.
+        relation: the SQL that stands after FROM when DuckDB reads the table; with a column `FILE`, if there are several
+            files.
         paths: the files; none for a data frame.
         format: of the files, a value of `FORMATS`; "memory" for a data frame.
         table: the Arrow table that `relation` calls "rotarymae_table", where it is in memory; else None.
@@ -148,7 +149,7 @@ class Source:
         if len(self.paths) > 1:
             files = zip(self.read_from or self.paths, self.file_ids, strict=True)
             pairs = ", ".join(f"{_literal(str(path))}: {_literal(id)}" for path, id in files)
-            said, cell = "each file is one series", f"MAP {{{pairs}}}[filename]"
+            said, cell = "each file is one series", f"MAP {{{pairs}}}[{FILE}]"
         kinds, sql = {**self.kinds, "file": ID_TEXT}, {**self.sql, "file": cell}
         return replace(self, kinds=kinds, sql=sql, notes=(*self.notes, f"no column of ids: {said}"))
 
@@ -160,16 +161,18 @@ class Source:
     def with_numbered(self, stem: str) -> Source:
         """Return the table with numbered columns, such as FLUX.1, FLUX.2, ..., joined to one list in each row.
 
-        Three columns replace them: "series", the number of the row, from 1; "number", a list of the columns' numbers or
-        dates; and the lists of cells, as "FLUX", the stem without points, blanks and underscores at its end, or as
-        "value" if nothing remains. A note says so.
+        Two columns replace them: "number", a list of the columns' numbers or dates; and the lists of cells, as texts if
+        one of the columns holds texts, called by `values_in`. A further column "series" is the number of the row, from
+        1, unless the table has a column of this name. A note says so.
 
         Args:
             stem: the columns' common beginning, "FLUX."; "" for columns whose whole names are numbers or dates.
 
         Raises:
-            InputError: no such columns ("unknown-column").
+            InputError: no such columns ("unknown-column"), or one of `unreadable`; another column is called like one of
+                those that replace them ("column-twice").
         """
+        self.need([*numbers_in(self.unreadable, stem)])
         at = numbers_in(self.kinds, stem)
         names = sorted(at, key=at.__getitem__)
         if not names:
@@ -178,21 +181,27 @@ class Source:
                 f"each row by --numbered. Its columns are {listed(self.columns, 20)}.",
                 code="unknown-column",
             )
-        values = values_in(stem)
+        values, texts = values_in(stem), any(cells.is_text(self.kinds[name]) for name in names)
+        kinds = {name: kind for name, kind in self.kinds.items() if name not in at}
+        if taken := [name for name in ("number", values) if name in kinds]:
+            raise InputError(
+                f"column {listed(taken)} of {self.name} is called as the columns {stem}1, {stem}2, ... are when joined "
+                "(--numbered); rename it.",
+                code="column-twice",
+            )
         numbers = pa.array([at[name] for name in names])
         written = "TIMESTAMP '{}'" if pa.types.is_timestamp(numbers.type) else "{}"
         cells_of = {
-            "series": "_row",
+            "series": self.sql.get("series", "_row"),
             "number": f"[{', '.join(map(written.format, numbers.to_pylist()))}]",
-            values: f"[{', '.join(self.sql[name] for name in names)}]",
+            values: f"[{', '.join(self.sql[name] + '::VARCHAR' * texts for name in names)}]",
         }
-        kinds = {name: kind for name, kind in self.kinds.items() if name not in at}
         rest = [name for name in kinds if stem and name.startswith(stem)]
-        notes = [
-            f"each row is a series of {len(names):,} columns {names[0]}, {names[1] if len(names) > 1 else ''}, ..."
-        ]
+        notes = [f"each row is a series of {len(names):,} columns {', '.join(names[:2])}, ..."]
         notes += [f"{listed(rest)} begin with {stem!r}, too, and are no part of the series"] if rest else []
-        kinds |= {"series": pa.int64(), "number": pa.list_(numbers.type), values: pa.list_(self.kinds[names[0]])}
+        kinds.setdefault("series", pa.int64())
+        kind = pa.string() if texts else self.kinds[names[0]]
+        kinds |= {"number": pa.list_(numbers.type), values: pa.list_(kind)}
         return replace(
             self,
             kinds=kinds,
@@ -256,6 +265,18 @@ class Source:
             return stems
         above = os.path.commonpath(self.paths)
         return tuple(path.relative_to(above).as_posix() for path in self.paths)
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Begin the message of an InputError raised inside the with statement by the table's name, unless it does so.
+
+        For a data frame the message stays.
+        """
+        try:
+            yield
+        except InputError as error:
+            said = self.in_memory or error.message.startswith(self.name)
+            raise (error if said else error.within(self.name)) from error
 
     def need(self, columns: Sequence[str], advice: str = "") -> None:
         """Check that the table has some columns, and that they can be read.
@@ -620,7 +641,8 @@ def open_source(source: Any, header_row: int | None = None, numbered: str | None
     """
     if numbered is not None:
         opened = open_source(source, header_row)
-        return opened if "number" in opened.kinds else opened.with_numbered(numbered)
+        joined = is_list(opened.kinds.get("number", pa.null()))
+        return opened if joined else opened.with_numbered(numbered)
     if isinstance(source, Source):
         return source
     if not isinstance(source, str | os.PathLike):
@@ -635,9 +657,9 @@ def open_source(source: Any, header_row: int | None = None, numbered: str | None
     with named(name, format):
         if format == "excel":
             copies = tuple(formats.sheet_as_text(path, path.stat().st_mtime_ns) for path in paths)
-            opened = replace(_open_text(copies, "csv", name, header_row), paths=paths)
+            opened = _open_text(paths, copies, "csv", name, header_row)
         elif format in ("csv", "tsv"):
-            opened = _open_text(paths, format, name, header_row)
+            opened = _open_text(paths, paths, format, name, header_row)
         elif format == "parquet":
             opened = _open_parquet(paths, name)
         else:
@@ -672,13 +694,13 @@ def _open_frame(frame: Any) -> Source:
     Raises:
         InputError: another object, or a lazy frame ("no-frame").
     """
-    if type(frame).__module__.startswith("astropy"):
-        table, units, notes = formats.of_astropy(frame)
-        return _of_table(table, "the table", units=units, notes=notes)
+    if hasattr(frame, "colnames"):  # of astropy
+        table, units, notes, unreadable = formats.of_astropy(frame)
+        return _of_table(table, "the table", units=units, notes=notes, unreadable=unreadable)
     if isinstance(frame, pa.Table):
         return _of_table(frame, "the table")
     columns: dict[str, Any] = {}
-    unreadable: dict[str, InputError] = {}
+    unreadable = {}
     if nw.dependencies.is_pandas_dataframe(frame) and not frame.columns.is_unique:
         unreadable, frame = _twice(map(str, frame.columns)), frame.loc[:, ~frame.columns.duplicated(keep=False)]
     if nw.dependencies.is_pandas_dataframe(frame):
@@ -718,24 +740,16 @@ def _frame_column(frame: nw.DataFrame[Any], name: str) -> pa.Array:
     Raises:
         InputError: values of otherwise mixed type, or of one that Arrow lacks ("mixed-type").
     """
-    try:
+    with one_type(name):
         column = frame.get_column(name)
         if column.dtype in (nw.Int128, nw.UInt128):  # which Arrow does not have
             return to_arrow(column.to_list())
-        try:
+        with suppress(pa.ArrowException, NotImplementedError):  # a library that cannot convert a type of its own
             return to_arrow(column.to_arrow())
-        except (pa.ArrowException, NotImplementedError):  # a library that cannot convert a type of its own
-            array = column.to_numpy()
-            texts = [cell for cell in array if isinstance(cell, str)]
-            limits = bool(texts) and all(re.match(f"{UPPER}|{LOWER}", text) for text in texts)
-            return to_arrow(array.astype(str) if limits else array)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise InputError(
-            f"column {name!r} holds values of mixed type, or of a type no table column can have ({reason}); "
-            "convert the whole column to one type, for example all to strings or all to numbers.",
-            code="mixed-type",
-        ) from error
+        array = column.to_numpy()
+        texts = [cell for cell in array if isinstance(cell, str)]
+        limits = bool(texts) and all(re.match(f"{UPPER}|{LOWER}", text) for text in texts)
+        return to_arrow(array.astype(str) if limits else array)
 
 
 def _of_table(table: pa.Table, name: str, files: Sequence[Path] = (), **attributes: Any) -> Source:
@@ -764,7 +778,7 @@ def _of_table(table: pa.Table, name: str, files: Sequence[Path] = (), **attribut
     schema, numbers = pa.schema(fields), [f"c{i}" for i in range(len(keep))]
     kinds, sql = _flat(schema, numbers)
     if files:
-        columns, numbers = [*columns, pa.array(list(map(str, files)))], [*numbers, "filename"]
+        columns, numbers = [*columns, pa.array(list(map(str, files)))], [*numbers, FILE]
     if not columns:
         columns, numbers = [pa.nulls(len(table))], ["c0"]
     attributes["units"] = {**_units_of(schema), **attributes.get("units", {})}
@@ -879,12 +893,19 @@ def table_files(path: Path) -> tuple[Path, ...]:
     names that begin with "." or "_". Files of a pattern may have any suffix.
 
     Raises:
-        InputError: there is none ("no-file").
+        InputError: there is none, or `path` is neither a path nor a pattern ("no-file").
     """
-    if path.is_file():
-        return (path,)
-    if path.is_dir():
-        inside = ((one, one.relative_to(path).parts) for one in sorted(path.rglob("*")) if one.is_file())
+    try:
+        if path.is_file():
+            return (path,)
+        is_folder, pattern = path.is_dir(), str(path.relative_to(path.anchor))
+        found = path.rglob("*") if is_folder else Path(path.anchor or ".").glob(pattern)
+        files = tuple(one for one in sorted(found) if one.is_file())
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{path} is no path of a table ({reason}); give one, or a pattern.", code="no-file") from error
+    if is_folder:
+        inside = ((one, one.relative_to(path).parts) for one in files)
         files = tuple(one for one, parts in inside if _suffix(one) and not any(p.startswith((".", "_")) for p in parts))
         if not files:
             raise InputError(
@@ -893,8 +914,6 @@ def table_files(path: Path) -> tuple[Path, ...]:
                 code="no-file",
             )
         return files
-    pattern = str(path.relative_to(path.anchor))
-    files = tuple(one for one in sorted(Path(path.anchor or ".").glob(pattern)) if one.is_file())
     if not files:
         near = [one.name for one in path.parent.iterdir() if one.is_file()] if path.parent.is_dir() else []
         raise InputError(
@@ -930,7 +949,7 @@ def format_of(path: Path) -> str:
         with path.open("rb") as file:
             head = file.read(formats.HEAD_BYTES)
         if not NO_TEXT.search(head) or head.startswith(formats.UTF_16):
-            return FORMATS[_likely_suffix(head.lstrip())]
+            return FORMATS[_likely_suffix(head)]
         raise InputError(
             f"{path}: cannot tell the kind of table from the name; known suffixes are {', '.join(FORMATS)} (text also "
             f"with {', '.join(PACKED)}). It is no text. Convert the file, or read it yourself and pass the "
@@ -941,8 +960,11 @@ def format_of(path: Path) -> str:
 
 
 def _likely_suffix(head: bytes) -> str:
-    """Return the suffix that a file with these first bytes should have, such as ".parquet"; ".csv" for any others."""
-    return next((suffix for start, suffix in BEGINNINGS.items() if head.startswith(start)), ".csv")
+    """Return the suffix that a file with these first bytes should have, such as ".parquet"; ".csv" for any others.
+
+    Blanks and empty lines in front do not count.
+    """
+    return next((suffix for start, suffix in BEGINNINGS.items() if head.lstrip().startswith(start)), ".csv")
 
 
 @functools.cache
@@ -951,7 +973,7 @@ def standard_input() -> Path:
 
     Its suffix is guessed from the first bytes.
     """
-    head = sys.stdin.buffer.read(8)
+    head = sys.stdin.buffer.read(formats.HEAD_BYTES)
     path = scratch() / f"standard input{_likely_suffix(head)}"
     with path.open("wb") as file:
         file.write(head)
@@ -991,29 +1013,32 @@ def _one_layout(name: str, paths: Sequence[Path], layouts: Sequence[Sequence[str
     return {column: error for names in layouts for column, error in _twice(names).items()}
 
 
-def _open_text(paths: tuple[Path, ...], format: str, name: str, header_row: int | None) -> Source:
+def _open_text(
+    paths: tuple[Path, ...], copies: tuple[Path, ...], format: str, name: str, header_row: int | None
+) -> Source:
     """Open text files, all "csv" or all "tsv", as one table, which messages call `name`; all cells are read as text.
 
-    The line `header_row`, counted from 1, names the columns; None guesses it. Raises InputError for a file that
-    `formats.sniff` refuses, such as one that ends before its header ("empty-file"); for files with different columns
-    ("unknown-column"); and for too many columns ("too-large").
+    The `copies` of `paths` are read, which may be these themselves. The line `header_row`, counted from 1, names the
+    columns; None guesses it. Raises InputError for a file that `formats.sniff` refuses, such as one that ends before
+    its header ("empty-file"); for files with different columns ("unknown-column"); and for too many columns
+    ("too-large").
     """
-    texts = formats.sniff_all(paths, format, header_row)
+    texts = formats.sniff_all(copies, paths, format, header_row)
     twice = _one_layout(name, paths, [text.names for text in texts])
     columns = [column for column in texts[0].names if column not in twice]
     runs, read_from = [], []
-    for text, run in itertools.groupby(zip(texts, paths, strict=True), key=lambda pair: replace(pair[0], note="")):
+    for text, run in itertools.groupby(zip(texts, copies, strict=True), key=lambda pair: replace(pair[0], note="")):
         files = [as_utf8(path, text) for _, path in run]
         read_from += files
         cells_of = {name: _with_point(f"c{i}") if text.comma else f"c{i}" for i, name in enumerate(text.names)}
         kinds = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(text.names)))
-        skip = 0 if files[0] not in paths else text.skip
+        skip = 0 if files[0] not in copies else text.skip
         separator = "\t" if text.blanks else text.separator
         relation = (
             f"read_csv([{', '.join(map(_pattern, files))}], auto_detect=false, header=false, skip={skip}, "
             f"delim={_literal(separator)}, quote='\"', escape='\"', strict_mode=false, columns={{{kinds}}}, "
             f"store_rejects=true, rejects_limit=100000, max_line_size={formats.LINE}, buffer_size={formats.LINE}, "
-            "filename=true)"
+            f"filename='{FILE}')"
         )
         if text.comments:
             relation = f"(SELECT * FROM {relation} WHERE coalesce(c0, '') NOT LIKE '#%')"
@@ -1022,7 +1047,7 @@ def _open_text(paths: tuple[Path, ...], format: str, name: str, header_row: int 
     if len(runs) > 1:
         expressions = [f"c{i}" for i in range(len(columns))]
         parts = [(", ".join(f"{cell} AS c{i}" for i, cell in enumerate(picked)), read) for read, picked in runs]
-        relation = f"({' UNION ALL '.join(f'SELECT {picked}, filename FROM {read}' for picked, read in parts)})"
+        relation = f"({' UNION ALL '.join(f'SELECT {picked}, {FILE} FROM {read}' for picked, read in parts)})"
     return Source(
         name=name,
         kinds=dict.fromkeys(columns, pa.string()),
@@ -1046,9 +1071,12 @@ def _open_parquet(paths: tuple[Path, ...], name: str) -> Source:
     schema, twice = schemas[0], _one_layout(name, paths, [schema.names for schema in schemas])
     with suppress(pa.ArrowException):
         schema = pa.unify_schemas(schemas, promote_options="permissive")
+    numbers = [f"c{i}" for i in range(len(schema))]  # as DuckDB takes "time" and "Time" for one
+    files = f"read_parquet([{', '.join(map(_pattern, paths))}], union_by_name=true, filename='{FILE}')"
+    files += f" AS _table({', '.join(numbers)})"
+    numbers = [number for number, part in zip(numbers, schema) if part.name not in twice]
     schema = pa.schema([part for part in schema if part.name not in twice])
-    files = f"read_parquet([{', '.join(map(_pattern, paths))}], union_by_name=true, filename=true)"
-    return Source(name, *_flat(schema), files, paths, "parquet", unreadable=twice, units=_units_of(schema))
+    return Source(name, *_flat(schema, numbers), files, paths, "parquet", unreadable=twice, units=_units_of(schema))
 
 
 def _open_json(paths: tuple[Path, ...], name: str) -> Source:
@@ -1062,15 +1090,15 @@ def _open_json(paths: tuple[Path, ...], name: str) -> Source:
     relation = (
         f"read_json([{', '.join(map(_pattern, files))}], sample_size=-1, maximum_sample_files={1 << 30}, "
         f"union_by_name=true, maximum_object_size={largest}, map_inference_threshold=2000, dateformat='%%', "
-        "timestampformat='%%', filename=true)"  # texts stay texts
+        f"timestampformat='%%', filename='{FILE}')"  # texts stay texts
     )
-    opened = connection().sql(f"SELECT * EXCLUDE (filename) FROM {relation}")
+    opened = connection().sql(f"SELECT * EXCLUDE ({FILE}) FROM {relation}")
     schema = opened.limit(0).to_arrow_table().schema
     _one_layout(name, paths[:1], [schema.names])
     single = opened.limit(2).to_arrow_table().num_rows == 1
     of_rows = [formats.rows_of_json(path) for path in paths] if single or schema.names == ["json"] else [None]
     if not any(rows is None for rows in of_rows):
-        return _joined(of_rows, paths, name, format="json")
+        return _joined(of_rows, paths, name, {}, format="json")
     if schema.names == ["json"]:
         holds = ", ".join(str(row[0]) for row in opened.limit(3).fetchall())[:60] or "nothing"
         raise ValueError(
@@ -1099,25 +1127,29 @@ def _open_whole(paths: tuple[Path, ...], format: str, name: str) -> Source:
     Messages call it `name`. Raises InputError for a file that cannot be read ("unreadable") or is too large
     ("too-large"), and for files with different columns ("unknown-column").
     """
-    tables, units, notes = [], {}, ()
+    tables, units, notes, unreadable = [], {}, (), {}
     for path in paths:
         with named(str(path), format):
-            table, units_of_file, notes_of_file = formats.FORMAT_READERS[format](path)
-        units, notes = {**units, **units_of_file}, (*notes, *notes_of_file)
+            table, units_of_file, notes_of_file, errors = formats.FORMAT_READERS[format](path)
+        units, notes, unreadable = units | units_of_file, (*notes, *notes_of_file), unreadable | errors
         tables.append(table)
-    return _joined(tables, paths, name, format=format, units=units, notes=notes)
+    return _joined(tables, paths, name, unreadable, format=format, units=units, notes=notes)
 
 
-def _joined(tables: Sequence[Any], paths: tuple[Path, ...], name: str, **attributes: Any) -> Source:
+def _joined(
+    tables: Sequence[Any], paths: tuple[Path, ...], name: str, unreadable: dict[str, InputError], **attributes: Any
+) -> Source:
     """Return the Arrow tables of files, one for each path, as one source in memory, their rows one below the other.
 
-    Messages call it `name`; `attributes` are further ones of the `Source`. Raises InputError for tables with different
-    columns ("unknown-column"), or too many columns ("too-large").
+    Messages call it `name`; `attributes` are further ones of the `Source`. Columns whose name occurs twice are added to
+    the `unreadable` ones. Raises InputError for tables with different columns ("unknown-column"), or too many columns
+    ("too-large").
     """
     files = [path for path, table in zip(paths, tables) for _ in range(len(table) if len(paths) > 1 else 0)]
     twice = _one_layout(name, paths, [table.column_names for table in tables])
+    if twice:
+        tables = [table.select([i for i, c in enumerate(table.column_names) if c not in twice]) for table in tables]
     if len(tables) > 1:
-        tables = [table.drop_columns(list(twice)) for table in tables]
         tables = [pa.table({c: to_arrow(table[c]) for c in table.column_names}) for table in tables]  # no dictionaries
     whole = pa.concat_tables(tables, promote_options="permissive")
-    return _of_table(whole, name, files, paths=paths, unreadable=twice, **attributes)
+    return _of_table(whole, name, files, paths=paths, unreadable=unreadable | twice, **attributes)
