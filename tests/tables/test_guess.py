@@ -1,6 +1,7 @@
 """What columns are proposed to be by what repeats, what measures and what dates say, rather than by their names."""
 
 import warnings
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,13 @@ def test_a_column_with_another_cell_in_each_row_is_no_channel(name, tmp_path):
     table = pd.DataFrame({"time": stamps(200), name: 10**17 + 7 * np.arange(200), "ECG": DRAW.normal(size=200)})
     schema, _, dataset = looked_at(table, tmp_path)
     assert schema.channel is None and "ECG" in schema.values and len(dataset) == 1
+
+
+@pytest.mark.parametrize("table", [{"time": [1.0, np.inf], "value": [1.0, 2.0]}, {"x": [np.inf] * 40}])
+def test_infinite_numbers_are_looked_at_without_a_warning_of_numpy(table):
+    with warnings.catch_warnings(), suppress(InputError):
+        warnings.simplefilter("error")
+        propose(open_source(pd.DataFrame(table)), TableSchema(), set())
 
 
 def profiles(floats=2, cycles=4, depths=20):

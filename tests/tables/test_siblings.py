@@ -960,6 +960,12 @@ def test_a_single_column_of_numbers_has_no_header_and_no_times(tmp_path):
     assert "pandas.melt" not in str(refused.value)
 
 
+def test_a_single_row_without_names_is_no_series(tmp_path):
+    (tmp_path / "t.csv").write_text("1," * 30 + "1\n")
+    with pytest.raises(InputError, match="no column looks like time"):
+        propose(open_source(tmp_path / "t.csv"), TableSchema(), set())
+
+
 def test_columns_that_are_times_are_said(tmp_path):
     dates = pd.Series(pd.date_range("2009-01-01", periods=9).astype(str), name="date")
     draw = np.random.default_rng(0)

@@ -133,7 +133,7 @@ def _answer_parts(
         InputWarning: the question's warnings, the first of each kind, after the last part.
     """
     total, done = reader.source.observations(reader.columns), 0
-    schema, name = question.schema, reader.id_name or reader.id
+    schema, name = question.schema, reader.id_name
     held: list[tuple[Part, Answers | None]] = []  # until the columns are known
     raised: list[InputWarning] = []
     reason = NoObservations("the table has no rows; there is nothing to answer for.")
@@ -163,7 +163,7 @@ def _answer_parts(
     if schema is None or (required and not totals.answered):
         raise reason
     if not totals.series:
-        yield with_ids(schema.empty_table(), pa.array([], reader.source.kinds.get(reader.id, pa.string())), name)
+        yield with_ids(schema.empty_table(), pa.array([], reader.source.kinds.get(reader.schema.id, pa.string())), name)
 
 
 def _parts(question: Question, reader: TableReader) -> Iterator[Part]:

@@ -46,7 +46,7 @@ def as_dataset(
 
     Raises:
         InputError: another form; a channel that `like` does not know; columns that are absent or not numeric; arrays
-            whose lengths differ; a series without observations.
+            whose lengths differ; a series without observations, but in a data set or a list of `Series`.
 
     Warns:
         InputWarning: rows of a data frame, or limits, that are left out.
@@ -77,7 +77,7 @@ def as_dataset(
 def is_frame(series: Any) -> bool:
     """Return whether an object is a data frame with named columns, of pandas, polars, Arrow or another library.
 
-    True for a lazy frame, too; False for a frame with a column whose name is no text, such as a number.
+    True for a lazy frame, too; False for a pandas frame with a column whose name is no text, such as a number.
     """
     if isinstance(series, pa.Table):  # also with a name that occurs twice, as below, which narwhals refuses
         return True
@@ -100,15 +100,18 @@ def labels_of(
             else, such as an array or a Series with another index, must be in the order of the series, and is not
             checked.
         id: the column of ids of a data frame.
-        unlabelled: if "none", a series without a label gets None; if "error", it is refused.
+        unlabelled: if "none", a series without a label by its id gets None; if "error", it is refused.
 
     Returns:
         Array [S] of the labels, or [S, columns] for a DataFrame. Labels in the order of the series are returned as they
         are, except that a masked array becomes an array of objects, with None for masked values.
 
     Raises:
-        InputError: a label that is also a static column; series that have no label or two by their ids; labels by id
-            that match no series.
+        InputError: a label that is also a static column; labels or ids of mixed type ("mixed-type"); what
+            `align_labels` refuses in labels by id.
+
+    Warns:
+        InputWarning: as `align_labels` does.
     """
     if isinstance(labels, str) and is_frame(series):
         if labels in dataset.static:
@@ -143,20 +146,10 @@ def _by_id(index: Any, series: Any) -> bool:
 def _from_frame(
     frame: Any, like: ObservationPreprocessor | None, columns: TableSchema, of_training: Mapping[str, Any]
 ) -> SeriesDataset:
-    """Read a data frame as a data set; a series without observations is refused.
+    """Read a data frame as a data set, as `as_dataset` says; the channels are those of `like`, if it has some.
 
-    Args:
-        frame: the data frame.
-        like: the preprocessor of a model, whose channels are taken; None without one.
-        columns: the layout of the frame.
-        of_training: the fields of the layout of the table on which `like` was fitted. If the command read that table,
-            these count, with the id, time and channel of `columns`; else only `columns` counts.
-
-    Raises:
-        InputError: a frame that is not as its layout says; a series without observations.
-
-    Warns:
-        InputWarning: once for each kind of row that is left out, and of what looks wrong.
+    Raises InputError for a frame that is not as its layout says, or a series without observations. Warns (InputWarning)
+    as `TableReader.read` does.
     """
     if like is not None and is_of_the_command(of_training):
         given = {name: getattr(columns, name) for name in ("id", "time", "channel")}
@@ -182,9 +175,9 @@ def is_of_the_command(of_training: Mapping[str, Any]) -> bool:
 
 
 def _joined(series: Sequence[Series]) -> SeriesDataset:
-    """Make a data set of `Series` that were selected from one data set, in their order; their ids become 0, 1, 2, ...
+    """Make a data set of `Series` that were selected from one data set, in their order.
 
-    Their old ids are not kept, as one series may be selected twice. Names and units are those of the first.
+    Names and units are those of the first. The ids become 0, 1, 2, ..., as one series may be selected twice.
     """
     first = series[0]
     columns = {
@@ -207,7 +200,7 @@ def _from_tuples(series: Sequence[Any], like: ObservationPreprocessor | None) ->
 
     Raises:
         InputError: channels of some series only; channels where `like` was fitted without, or none where it has some;
-            arrays whose lengths differ or that hold no numbers.
+            what `SeriesDataset.from_arrays` refuses, such as arrays whose lengths differ.
     """
     parts = [[*one[:2], *(part for part in one[2:] if part is not None)] for one in series]
     if len({len(one) for one in parts}) > 1:
@@ -234,7 +227,8 @@ def _from_channels(arrays: Sequence[np.ndarray], like: ObservationPreprocessor |
             channel_0, channel_1, ...
 
     Raises:
-        InputError: arrays without numbers; different numbers of channels, or another than `like` was fitted on.
+        InputError: arrays without numbers; different numbers of channels, or another than `like` was fitted on; what
+            `SeriesDataset.from_arrays` refuses, such as a series without observations.
     """
     try:
         arrays = [unmasked(one) for one in arrays]
@@ -268,9 +262,9 @@ def _from_channels(arrays: Sequence[np.ndarray], like: ObservationPreprocessor |
 
 
 def _named(dataset: SeriesDataset, like: ObservationPreprocessor | None) -> SeriesDataset:
-    """Return a data set with its columns of values called as in a model; it was made of arrays, which have no names.
+    """Return a data set that was made of arrays, which have no names, with its columns of values called as in a model.
 
-    It is returned as it is without a model (`like` is None), or if the model has another number of these columns.
+    It is returned as it is without a model, or if the model has another number of these columns.
     """
     if like is None or len(dataset.value_names) != len(like.value_columns):
         return dataset

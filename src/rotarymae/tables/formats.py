@@ -132,11 +132,6 @@ class Text:
     note: str = ""
     head: tuple[str, ...] = field(default=(), compare=False)
 
-    @property
-    def blanks(self) -> bool:
-        """Whether columns are aligned by runs of blanks, rather than separated by a character."""
-        return self.separator == " "
-
 
 def _open_unpacked(path: Path) -> io.BufferedReader:
     """Open a file for reading bytes, and return it; a file with the suffix .gz, .bz2 or .zst is unpacked."""
@@ -150,21 +145,19 @@ def as_utf8(path: Path, text: Text) -> Path:
     A copy is made (`_transcoded`) of a file that is not UTF-8, is compressed as .bz2, or has columns aligned by blanks.
     The copy lacks the first `text.skip` lines; the file itself, if returned, still has them.
     """
-    if text.encoding == "utf-8" and not text.blanks and path.suffix.lower() != ".bz2":
+    if text.encoding == "utf-8" and text.separator != " " and path.suffix.lower() != ".bz2":
         return path
-    return _transcoded(path, path.stat().st_mtime_ns, text.encoding, text.skip, text.blanks)
+    return _transcoded(path, path.stat().st_mtime_ns, text.encoding, text.skip, text.separator == " ")
 
 
 @functools.lru_cache(maxsize=1 << 16)
 def _transcoded(path: Path, changed: int, encoding: str, skip: int, blanks: bool) -> Path:
     """Copy a text file as UTF-8, unpacked, to the temporary folder; return the path of the copy.
 
-    Equal calls return the same copy.
+    Equal calls return the same copy; `changed`, the time of the last change, is there for a new copy after it.
 
     Args:
-        path: the file.
-        changed: the time of its last change, only to be cached by: a changed file is copied again.
-        encoding: of the file.
+        path, encoding: of the file.
         skip: number of lines at its beginning to leave out.
         blanks: turn runs of blanks and tabs into single tabs, and leave them out at both ends of each line.
     """
@@ -219,7 +212,8 @@ def sniff_all(paths: Sequence[Path], said: Sequence[Path], format: str, header_r
 def _line(file: io.BufferedReader) -> str:
     """Read the next line of a file that is open for bytes; return it without a byte order mark and the line break.
 
-    At most 64 KiB are read, as UTF-8. The result is "" at the end of the file, and for an empty line.
+    At most 64 KiB are read, as UTF-8, with signs in place of other bytes. The result is "" at the end of the file, and
+    for an empty line.
     """
     return file.readline(HEAD_BYTES).decode("utf-8", errors="replace").removeprefix("\ufeff").rstrip("\r\n")
 
@@ -250,8 +244,8 @@ def sniff(path: Path, format: str, header_row: int | None) -> Text:
         header_row: the line, counted from 1, that names the columns; None guesses it.
 
     Raises:
-        InputError: the file ends before the header ("empty-file"); most lines have more cells than the header
-            ("unequal-lines"); another header follows ("several-tables").
+        InputError: the file ends before the header, or its line is empty ("empty-file"); most lines have more cells
+            than the header ("unequal-lines"); another header follows ("several-tables").
     """
     every, encoding = _beginning(path, (header_row or 0) + 4)
     notes = {"utf-16": ["read as UTF-16"], "latin-1": ["read as Latin-1, as it is no UTF-8"]}.get(encoding, [])
@@ -557,12 +551,8 @@ def _number(cell: str) -> float | None:
 def _have_names(rows: Sequence[Sequence[str]], columns: int) -> bool:
     """Return whether each row begins with a name of the row, for which the header has no cell, as R writes tables.
 
-    True if each row has one cell more than the header, and the first cells of the rows are either 1, 2, 3, ... or all
-    different and no numbers.
-
-    Args:
-        rows: the cells of each row below the header; each has at least one.
-        columns: number of cells of the header.
+    True if each of the `rows` below the header, one at least, has one cell more than the header's `columns`, and the
+    first cells of the rows are either 1, 2, 3, ... or all different and no numbers.
     """
     names = [row[0].strip() for row in rows]
     words = len({*names}) == len(names) and not any(_has_number([name]) for name in names)
@@ -665,7 +655,7 @@ def _names_and_rows(content: Any) -> tuple[list[str], list[list[Any]]]:
 
 
 def _are_rows(content: Any) -> bool:
-    """Return whether a part of a JSON file is a list of lists, none empty, and no lists or objects are in the first."""
+    """Return whether a part of a JSON file is a filled list of filled lists, the first of which has plain cells."""
     lists = isinstance(content, list) and bool(content) and all(isinstance(row, list) and row for row in content)
     return lists and not any(isinstance(cell, list | dict) for cell in content[0])
 
@@ -689,9 +679,7 @@ def sheet_as_text(path: Path, changed: int) -> Path:
     are left out, and so are cells to the right of all rows that are at least half filled. A row that fills its first
     cell alone, such as a title above the header, becomes a line of one cell.
 
-    Args:
-        path: the Excel file.
-        changed: time of its last change, only to be cached by: a changed file is copied again.
+    Equal calls return the same copy; `changed`, the time of the last change, is there for a new copy after it.
 
     Raises:
         InputError: openpyxl is not installed; the sheet is too large ("too-large").

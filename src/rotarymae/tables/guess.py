@@ -95,9 +95,9 @@ class Rule:
     def rank(self, words: Sequence[str]) -> float:
         """Return how well a column's name, split into `words` by `pieces`, fits this rule: the smaller the better.
 
-        It is the index of the name's best word in `self.words`. Half the number of `self.words` is subtracted if the
-        name has a word of `self.better`, and about 0.3 is added for a name of several words. It is infinity for a name
-        without any of `self.words`, or with one of `self.never`.
+        It is the index of the name's first word in the order of `self.words`. Half the number of `self.words` is
+        subtracted if the name has a word of `self.better`, and 0.25 and 0.01 for each word are added for a name of
+        several. It is infinity for a name without any of `self.words`, or with one of `self.never`.
         """
         places = [self.words.index(word) for word in words if word in self.words]
         if not places or set(words) & self.never:
@@ -162,9 +162,9 @@ class Proposal:
 def pieces(name: str) -> list[str]:
     """Split the name of a column into words in lower case: "lc.midpointMjdTai (d)" gives ["midpoint", "mjd", "tai"].
 
-    It is split before capitals, between letters and digits, and at all other signs. What stands before the last point
-    is left out, and so is a unit in brackets at the end. A few glued endings are split off: "magpsf" gives ["mag",
-    "psf"], and "stayid" gives ["stay", "id"].
+    It is split between a small letter or digit and a capital, between letters and digits, and at all other signs. What
+    stands before the last point is left out, and so are units in brackets at the end. A few glued endings are split
+    off: "magpsf" gives ["mag", "psf"], and "stayid" gives ["stay", "id"].
     """
     name = re.sub(r"(?<=\w)(\s*[(\[][^()\[\]]*[)\]])+$", "", name)  # a unit is none of its words
     split = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name.rpartition(".")[2])
@@ -177,8 +177,8 @@ def pieces(name: str) -> list[str]:
 def looks_like_id(name: str) -> bool:
     """Return whether the name of a column suggests ids of objects, as objectId, stay_id and patient do.
 
-    It does if its last word is one for ids, or its only word is one for an object. False for ids of other things, such
-    as image_id, night_id and item_id.
+    It does if its last word is one for ids, or its only word one for an object, and for serial_number and the like.
+    False if any word is one for another thing, as in image_id, night_id and item_id.
     """
     words = pieces(name)
     if set(words) & NO_IDS:
@@ -239,7 +239,10 @@ class Column:
 
     @cached_property
     def days(self) -> np.ndarray | None:
-        """Its dates as days since 1970-01-01, float64 [n], NaN where missing; None if none can be read."""
+        """Its dates as days since 1970-01-01, float64 [n], NaN where missing or unreadable; None for a column without.
+
+        None, too, if there are dates, and all are unreadable.
+        """
         with suppress(InputError):
             how = self.formats[0] if self.formats else None
             return dates.times(self.cells, self.name, how).values if self.dates else None
@@ -254,10 +257,10 @@ class Column:
     def names_classes(self) -> bool:
         """Whether it repeats few texts or whole numbers, as names of channels or classes do.
 
-        Few are at most 20 different numbers or 2,000 different texts, and at most a third as many as rows. Columns of
-        dates and times of day are none.
+        Few are at most 20 different numbers or 2,000 different texts, and at most a third as many as rows. False for
+        columns of dates and times of day, and empty ones.
         """
-        few = self.distinct <= (MAX_CODES if self.whole else MAX_CHANNELS) and 3 * self.distinct <= len(self.codes)
+        few = 0 < self.distinct <= (MAX_CODES if self.whole else MAX_CHANNELS) and 3 * self.distinct <= len(self.codes)
         return (self.text or self.whole) and few and not (self.dates or self.clock)
 
     @property
@@ -267,10 +270,7 @@ class Column:
 
     @property
     def repeats(self) -> bool:
-        """Whether there are at most four different cells for every five cells, without missing ones.
-
-        True for fewer than 10 cells, which show nothing.
-        """
+        """Whether there are at most four different cells for every five, or fewer than 10, missing ones not counted."""
         known = int((self.codes >= 0).sum())
         return 5 * self.distinct <= 4 * known or known < MIN_ASCENDING
 
@@ -286,31 +286,25 @@ class Column:
 
     @property
     def whole_days(self) -> bool:
-        """Whether it holds dates that can be read, all of them without a time of day."""
+        """Whether it holds dates of which none that can be read has a time of day."""
         return self.days is not None and not (np.nan_to_num(self.days) % 1).any()
 
     @property
     def is_error(self) -> bool:
-        """Whether it holds numbers, and its name suggests standard errors, as flux_err and sigmapsf do."""
+        """Whether it holds numbers, and its name suggests standard errors, as flux_err and sigma do."""
         named = bool(set(self.words) & (ERRORS if len(self.words) > 1 else {"sigma", "unc", "uncertainty", "stderr"}))
         return self.numeric and (named or "".join(self.words[-1:]).endswith("err"))
 
     @property
     def counts(self) -> bool:
-        """Whether its different numbers are consecutive whole ones, such as 1, 2, 3, at least two, and some repeat.
-
-        Their order in the rows does not matter.
-        """
+        """Whether its numbers in any order are consecutive whole ones, such as 1, 2, 3, at least two, and repeat."""
         return self.whole and 1 < np.ptp(self.known) + 1 == self.distinct < len(self.known)
 
     def goes_one_way(self, groups: np.ndarray) -> bool:
-        """Return whether, from row to row, its numbers or dates nearly never fall, or nearly never rise.
+        """Return whether more than 95 % of the steps of its numbers or dates from row to row go one way or stay.
 
-        Args:
-            groups: [n], a code of each row's group; only steps between consecutive rows of one group count.
-
-        Returns:
-            True if more than 95 % of the steps go one way or stay; False without steps, or without numbers and dates.
+        False without any steps. Only steps between consecutive rows of one group count; `groups` [n] are codes of each
+        row's group.
         """
         numbers = self.days if self.numbers is None else self.numbers
         if numbers is None:
@@ -323,18 +317,14 @@ class Column:
         """Return whether its numbers place the rows of each group along an axis, as depths place the rows of one time.
 
         They do if they go one way within groups (`goes_one_way`) and groups have at least three rows on average. But
-        consecutive whole numbers (`counts`) do not, as they may number channels.
-
-        Args:
-            groups: [n], a code of each row's group.
+        consecutive whole numbers (`counts`) do not, as they may number channels. `groups` [n] are codes of groups.
         """
         return not self.counts and self.goes_one_way(groups) and len(groups) >= MIN_RUN * _count(groups)
 
     def varies(self, series: np.ndarray) -> bool:
         """Return whether any series has different cells in it; missing cells do not count.
 
-        Args:
-            series: [n], a code of each row's series.
+        `series` [n] are codes of each row's series.
         """
         there = self.codes >= 0
         return _count(series[there], self.codes[there]) > _count(series[there])
@@ -376,8 +366,7 @@ def look(source: Source, na: Sequence[str] = (), names: Sequence[str] | None = N
         names: the columns to describe; all if None.
 
     Raises:
-        InputError: an absent column ("unknown-column"); a file that cannot be read ("unreadable"), or that holds
-            several tables ("several-tables").
+        InputError: as `Source.read` does; or the file holds several tables ("several-tables").
     """
     names = list(source.kinds if names is None else names)
     lists = {name for name in names if cells.is_list(source.kinds[name])}
@@ -391,13 +380,13 @@ def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> C
 
     A column of texts holds ISO dates or times of day if more than half of its filled cells are written so. It holds
     numbers if there are as many numbers as words, or more than two different numbers for each different word. It holds
-    other dates if all cells fit one format (`_formats`), and so may whole numbers. If all cells are one code such as
-    -999, they count as missing.
+    other dates if all cells fit one format (`_formats`), and so may whole numbers. If all cells are one negative code
+    of nines, such as -999, they count as missing.
 
     Args:
         name: of the column.
         column: Arrow array [n] of the cells as they were read.
-        of_lists: whether they are the entries of lists.
+        of_lists: whether the cells are the entries of lists.
         na: texts that mean "missing", besides the usual ones.
     """
     kind, numbers = column.type, None
@@ -460,9 +449,9 @@ def _is_clock(column: pa.Array, numbers: np.ndarray | None, hours: bool) -> bool
 
     Args:
         column: Arrow array [n] of its cells.
-        numbers: its cells as numbers, float64 [n]; None for texts. Texts are times of day if more than 95 % look like
-            18.00.00. Numbers are if all look like 915 and 2350, for 09:15 and 23:50, and if they have at least three
-            different minutes or end with 2300.
+        numbers: the cells as numbers, float64 [n]; None for texts. Texts are times of day if more than 95 % look like
+            18.00.00. Numbers are if all look like 915 and 2350, for 09:15 and 23:50, one is 100 or more, and they have
+            at least three different minutes or are 2300 at most.
         hours: whether the name says hours; then numbers are times of day if all are whole, from 0 to 24.
     """
     if numbers is None or np.isnan(numbers).all():
@@ -535,13 +524,13 @@ def _vary_less_along_rows(columns: Sequence[Column]) -> bool:
     """Return whether numbers differ less from column to column than from row to row, as where each row is a series.
 
     The median difference of neighbours in a row must be at most twice the median difference of neighbours in a column.
-    The first column, which may be a label, is passed over. False if any column holds no numbers.
+    The first column, which may be a label, is passed over. False if a column holds no numbers, or for a single row.
     """
     if not all(c.numeric for c in columns):
         return False
     table = np.stack([c.numbers for c in columns[1:]], axis=1)  # pyright: ignore
-    along, down = (np.nanmedian(np.abs(np.diff(table, axis=axis))) for axis in (1, 0))
-    return bool(along <= 2 * down)
+    steps = [np.abs(np.diff(table, axis=axis)) for axis in (1, 0)]
+    return all(np.isfinite(each).any() for each in steps) and bool(np.nanmedian(steps[0]) <= 2 * np.nanmedian(steps[1]))
 
 
 def _name_of_rows(columns: Iterable[Column]) -> str:
@@ -557,6 +546,7 @@ def _name_of_rows(columns: Iterable[Column]) -> str:
     return "series"
 
 
+@np.errstate(invalid="ignore")  # of infinite numbers
 def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     """Propose a column for every role of a schema that the user did not name: id, time, channel, values and so on.
 
@@ -568,14 +558,11 @@ def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
         schema: the fields that the user has named, and the defaults of others; it is not changed.
         named: the names of the fields that the user has named, which stay as they are.
 
-    Returns:
-        A new schema and what of it was proposed; the likely label; a column of groups that a split should not tear
-        apart; and sentences on what is doubtful.
-
     Raises:
         InputError: a column that the user named is absent ("unknown-column"); none could hold times or values
-            ("no-time", "no-values"); the times may be written in several formats ("time-text"); the file cannot be read
-            ("unreadable") or holds several tables ("several-tables").
+            ("no-time", "no-values"); the times may be written in several formats ("time-text"); numbered columns cannot
+            be joined (`Source.with_numbered`); the file cannot be read ("unreadable") or holds several tables
+            ("several-tables").
     """
     if joined := id_parts(schema.id, source.kinds) if "id" in named else []:
         source = source.with_id(schema.id)
@@ -645,15 +632,10 @@ class _Proposer:
     """
 
     def __init__(self, source: Source, schema: TableSchema, named: set[str]) -> None:
-        """Look at the columns of a table.
+        """Look at the columns of a table by a sample of its rows; the arguments are kept as attributes.
 
-        Args:
-            source: the table, of which some rows are read.
-            schema: the fields that the user has named, and the defaults of others.
-            named: the names of the fields that the user has named.
-
-        Raises:
-            InputError: a column that the user named is absent, other than id, time and static ones ("unknown-column").
+        Raises InputError if a column that the user named, other than id, time and static ones, is absent
+        ("unknown-column").
         """
         for role, name in schema.roles:
             if role in named - {"id", "time", "static"}:
@@ -721,9 +703,8 @@ class _Proposer:
     def find_time(self) -> None:
         """Propose the column of times, the format of dates if only one is possible, and the clock next to days.
 
-        Sets `self.times`, a code of each row's time, and `self.time_values`, the times as numbers; this is None if they
-        are none. If the user named a time that is absent, each row counts as a time. Columns that only repeat parts of
-        the dates are taken off `self.unused`, the columns without a role. Sentences for the user are added to
+        Sets `self.times` and `self.time_values`. If the user named a time that is absent, each row counts as a time.
+        Columns that only repeat parts of the dates are taken off `self.unused`. Sentences for the user are added to
         `self.doubts`.
 
         Raises:
@@ -737,10 +718,8 @@ class _Proposer:
                 advice = " The names of its columns are times: make a row of each first (pandas.melt)." if melt else ""
                 if (repeated := _repeated(self.columns)) and not melt:
                     stem, *others = repeated
-                    advice = (
-                        f" {listed(repeated[stem], 3)} look like one quantity at several times: make a row of each "
-                    )
-                    advice += f"first (pandas.melt), or a series of each row by --numbered {stem!r}"
+                    advice = f" {listed(repeated[stem], 3)} look like one quantity at several times: make a row of each"
+                    advice += f" first (pandas.melt), or a series of each row by --numbered {stem!r}"
                     advice += f" (or {listed(others)})." if others else "."
                 if not (advice or self.source.unreadable) and all(c.numeric for c in self.columns.values()):
                     advice = " If the rows are at even steps, add a column with the time of each."
@@ -759,7 +738,8 @@ class _Proposer:
             text = (
                 f"the numbers of {time.name!r}, up to {time.known.max():g}, look like hours and minutes, and are read"
             )
-            self.doubts.append(f"{text} as plain numbers: write them as 08:40, next to a column of days (--clock)")
+            text += " as plain numbers: write them as 08:40, next to a column of days (--clock)"
+            self.doubts.append(text)
         clock = next((c for c in self.unused.values() if c.clock and CLOCK.fits(c.words)), None)
         self.take("clock", clock if clock is not None and time.whole_days else None)
         parts = _parts_of_dates(time, self.unused.values())
@@ -769,10 +749,9 @@ class _Proposer:
         self.times = _joint(*(c.codes for c in (time, clock) if c is not None))
         self.time_values = time.days if time.numbers is None else time.numbers
         if clock is not None and self.time_values is not None:
+            days = dates.Times(self.time_values)
             with suppress(InputError):
-                self.time_values = dates.with_clock(
-                    dates.Times(self.time_values, {}, None), clock.cells, clock.name
-                ).values
+                self.time_values = dates.with_clock(days, clock.cells, clock.name).values
 
     def begin_of_intervals(self) -> Column | None:
         """Return the column of begins in a table of intervals (start, stop, event), as of survival; else None.
@@ -787,11 +766,10 @@ class _Proposer:
             if begin and end and events and (begin.numbers < end.numbers).all():  # pyright: ignore
                 text = f"each row is an interval from {begin.name!r} to {end.name!r}, as in tables of survival, and is "
                 text += (
-                    f"read as an observation at its begin, without {end.name!r} and {events[0].name!r}; for times to "
+                    f"read as an observation at its begin, without {end.name!r} and {events[0].name!r}; for times to"
                 )
-                self.doubts.append(
-                    f"{text}an event give a table with one row per series (--objects, --duration, --event)"
-                )
+                text += " an event give a table with one row per series (--objects, --duration, --event)"
+                self.doubts.append(text)
                 self.unused.pop(end.name)
                 return begin
         return None
@@ -1057,9 +1035,8 @@ class _Proposer:
         The label is the column that looks like one. The groups are a column of ids whose cells repeat across series,
         such as patients. Either is None without one. Sentences for the user are added to `self.doubts`.
 
-        Also sets `self.varying`, the columns that differ within series. With a single series, or one in each row, these
-        are all columns with different cells. Those of numbers are `self.outcomes` if they look like outcomes, else
-        `self.varying_numbers`.
+        Also sets `self.varying`, `self.outcomes` and `self.varying_numbers`. With a single series, or one in each row,
+        all columns with different cells vary.
         """
         count = int(self.series.max(initial=-1)) + 1
         one = count in (0, 1, self.rows)  # which does not show what is the same throughout each
@@ -1100,11 +1077,9 @@ class _Proposer:
         """Propose the column of channels, and one of further positions of the rows; set `self.maybe_values`.
 
         `self.maybe_values` are the columns of numbers that vary within series, without channel, ids, standard errors,
-        limits, flags, and numbers that repeat the time or count blocks of rows. Coordinates are still among them.
-
-        Also sets the names of columns that look like standard errors, limits, flags and coordinates (`self.errors`,
-        `self.limits`, `self.flags`, `self.coordinates`), and `self.value_of`, {name of an error: name of its value}.
-        Sentences for the user are added to `self.doubts`.
+        limits, flags, and numbers that repeat the time or count blocks of rows, unless nothing else is there.
+        Coordinates are still among them. Also sets `self.errors`, `self.limits`, `self.flags`, `self.coordinates` and
+        `self.value_of`. Sentences for the user are added to `self.doubts`.
         """
         self.value_of = _errors_by_name(self.unused.values())
         self.errors = [name for name, c in self.unused.items() if c.is_error or name in self.value_of]
@@ -1220,11 +1195,8 @@ class _Proposer:
     def classes_telling_apart(self, bare: int) -> Sequence[Column]:
         """Return the fewest columns, at most three, that together tell rows of one series and time apart; or ().
 
-        They are among the first eight of the possible values, `self.maybe_values`, that look like classes.
-
-        Args:
-            bare: number of rows that repeat the series and time of another; with the columns, fewer than a twentieth of
-                them may.
+        They are among the first eight of the possible values, `self.maybe_values`, that look like classes. With them,
+        fewer than a twentieth of the `bare` rows that repeat the series and time of another may still do so.
         """
         classes = [c for c in self.maybe_values if c.names_classes][:MAX_CLASSES]
         sets = itertools.chain.from_iterable(itertools.combinations(classes, count) for count in (1, 2, 3))
@@ -1249,8 +1221,7 @@ class _Proposer:
         The likeliest column (`likely_values`) is proposed alone, unless the user called the table wide. Without one,
         all possible values, `self.maybe_values`, are proposed, as channels of a wide table. If there is a column of
         channels, or the user said whether the table is wide, only those of them that lack the fewest cells are.
-        `self.values` are the names of the columns. Sentences for the user on columns that are not read are added to
-        `self.doubts`.
+        Sentences for the user on columns that are not read are added to `self.doubts`.
 
         Raises:
             InputError: no column could hold values ("no-values").
@@ -1332,10 +1303,8 @@ class _Proposer:
     def say_unread(self, columns: Sequence[Column], channel: Column | None) -> None:
         """Say in `self.doubts` which columns change within series and are not read, and which may be codes.
 
-        Args:
-            columns: those that have no role but perhaps that of values. Dates, and what is the same throughout a
-                channel, as its unit is, are passed over.
-            channel: the column of channels; None without one.
+        The `columns` are those that have no role but perhaps that of values. Dates, and what is the same throughout a
+        channel, as its unit is, are passed over. The `channel` is None without one.
         """
         columns = [c for c in columns if not (c.dates or c.clock or c is channel)]
         if channel is not None:
@@ -1447,24 +1416,15 @@ def _parts_of_dates(time: Column, columns: Iterable[Column]) -> list[str]:
     whole = [c for c in columns if c.whole and c.distinct > 1 and not looks_like_id(c.name)]
     if time.numbers is not None and not time.whole and (abs(time.known - 2000) < 1000).all():
         exact = [(time.numbers, 9999), (12 * (time.numbers % 1), 12)]
-
-        def says_part(numbers: np.ndarray) -> bool:
-            """Return whether whole numbers [n] are the year or the month of each time, up to a constant."""
-            return any(np.ptp(numbers) < size and np.ptp(numbers - part) < 1 for part, size in exact)
-
-        return [c.name for c in whole if c.distinct > 2 and says_part(c.numbers)]  # pyright: ignore
+        pairs = ((c, [np.ptp(c.numbers - part) for part, size in exact if np.ptp(c.numbers) < size]) for c in whole)  # pyright: ignore
+        return [c.name for c, spans in pairs if c.distinct > 2 and min(spans, default=1) < 1]
     if not whole or time.days is None:
         return []
     known, stamps = ~np.isnan(time.days), dates.as_dates(np.nan_to_num(time.days))
     sizes = {"year": 9999, "month": 12, "day": 31, "hour": 24, "day_of_week": 7}
     parts = [(pc.call_function(part, [stamps]).to_numpy()[known], size) for part, size in sizes.items()]
-
-    def is_part(numbers: np.ndarray) -> bool:
-        """Return whether whole numbers [n] are the year, month, day, hour or weekday of all dates, up to a constant."""
-        apart = ((numbers[known] - part) % size for part, size in parts if np.ptp(numbers) < size)
-        return any(known.any() and (one == one[0]).all() for one in apart)
-
-    return [c.name for c in whole if is_part(c.numbers)]  # pyright: ignore
+    apart = ((c, [(c.numbers[known] - part) % size for part, size in parts if np.ptp(c.numbers) < size]) for c in whole)  # pyright: ignore
+    return [c.name for c, each in apart if known.any() and any(np.ptp(one) == 0 for one in each)]
 
 
 def _share_explained(values: Column, by: Column) -> float:
@@ -1539,6 +1499,7 @@ def status_of(label: str, columns: Iterable[str]) -> str | None:
     return next(status, None) if set(pieces(label)) & DURATION else None
 
 
+@np.errstate(invalid="ignore")  # of infinite numbers
 def propose_objects(source: Source, id: str, label: str | None) -> tuple[str | None, tuple[str, ...], list[str]]:
     """Propose the label and the static columns of a table of objects, which has one row per series.
 

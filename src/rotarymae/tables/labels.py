@@ -43,7 +43,7 @@ class Facts:
         """Read columns of a table that has a row per id, or several rows with the same value.
 
         Args:
-            source: a file or data frame.
+            source: a file or data frame, as for `open_source`.
             id: its column of ids, or several joined by "+". "id" and "file" stand for the name of each row's file,
                 if the table has no such column.
             names: the columns to read.
@@ -54,8 +54,9 @@ class Facts:
                 are numbers, and texts that are whole numbers become integers.
 
         Raises:
-            InputError: the column of ids among `names` ("column-twice"); an absent column ("unknown-column"); too many
-                ids with several values ("several-values"); an infinite value ("unusable-cell").
+            InputError: a table or column that cannot be read; the column of ids among `names` ("column-twice"); an
+                absent column ("unknown-column"); cells of a type that is neither label, number nor date; too many ids
+                with several values ("several-values"); an infinite value ("unusable-cell").
         """
         table = open_source(source).with_id(id)
         if id in names:
@@ -102,8 +103,8 @@ class Facts:
     def add_to(self, dataset: SeriesDataset, table: str) -> SeriesDataset:
         """Return the data set with these columns as further static columns.
 
-        A missing value is NaN in a column of numbers, else None. Series whose ids are not in the table get missing
-        values, and are counted as a doubt in the data set's report, which calls the table `table`.
+        Missing values are as in `_static_values`. Series whose ids are not in the table get them, and are counted as a
+        doubt in the data set's report, which calls the table `table`. Static columns of equal names are replaced.
         """
         values, place = self.of(dataset.ids)
         report, lost = dataset.reading or ReadingReport(), place.is_null().to_numpy(zero_copy_only=False)
@@ -126,21 +127,18 @@ def align_labels(
 
     Args:
         dataset: S series.
-        source: a file or data frame with one row per series, or several rows with the same label.
-        id: its column of ids, or several joined by "+". "id" and "file" stand for the name of each row's file,
-            if the table has no such column.
+        source: a table with one row per series, or several rows with the same label.
         label: its column of labels.
         unlabelled: a series without a label is refused ("error"), or gets the label None ("none"). It is always an
             error if no series has a label.
-        na: cells that mean "missing", besides empty ones.
+        id, na: as for `Facts.read`.
 
     Returns:
-        Labels [S] in the order of the series: int64, float64, bool, datetime64 for a column of dates, or objects for
-        texts. If any series gets None, they are objects.
+        Labels [S] in the order of the series: numbers, bool, datetime64, timedelta64, or objects for texts and times of
+        day. If any series gets None, they are objects.
 
     Raises:
-        InputError: naming the ids: series without a label, ids with two different ones; no label for any series; an
-            infinite label; a column that is absent.
+        InputError: series without a label, with their ids; what `Facts.read` refuses, such as an id with two labels.
 
     Warns:
         InputWarning: labels whose id is no series; texts such as N/A, which are treated as classes; classes that differ
@@ -178,17 +176,16 @@ def align_column(
 
     Args:
         dataset: S series.
-        source: a file or data frame with one row per series, or several rows with the same value.
-        id: its column of ids, or several joined by "+". "id" and "file" stand for the name of each row's file,
-            if the table has no such column.
-        name: the column of values. Dates, also as ISO texts, become days since 1970-01-01.
-        na: cells that mean "missing", besides empty ones.
+        source: a table with one row per series, or several rows with the same value.
+        name: the column of values. Dates, also as ISO texts, become days since 1970-01-01, and durations days.
+        id, na: as for `Facts.read`.
 
     Returns:
         Values [S] in the order of the series, as objects with None if a series has no value; and whether they are days.
 
     Raises:
-        InputError: an id with two values; no value for any series; dates that are not ISO dates; an absent column.
+        InputError: no value for any series; times of day; texts that are all dates, but not all ISO dates, or of which
+            some have a zone and some not; what `Facts.read` refuses, such as an id with two values.
     """
     values = Facts.read(source, id, [name], na).of(dataset.ids)[0][name]
     known = values.drop_null()
@@ -203,10 +200,9 @@ def align_column(
 
 
 def _static_values(values: pa.Array) -> np.ndarray:
-    """Return cells [S] as a numpy array: a missing number is NaN, and any other missing cell None.
+    """Return cells [S] as a numpy array: a missing number is NaN, a missing date NaT, and any other missing cell None.
 
-    Floats, and whole numbers with missing ones, become float64; texts become objects of str, and other cells keep their
-    type.
+    Floats, and whole numbers with missing ones, become float64; texts, and booleans with missing ones, become objects.
     """
     numbers = cells.is_numeric(values.type) or pa.types.is_null(values.type)
     if numbers and (values.null_count or pa.types.is_floating(values.type)):
@@ -225,7 +221,7 @@ def _plain(column: pa.Array, name: str, na: Sequence[str], parse: bool, static: 
     Args:
         column: Arrow array [rows] as it was read.
         name: of the column, for messages.
-        na: cells that mean "missing", besides empty ones: texts, or numbers in any spelling.
+        na: as for `Facts.read`.
         parse: whether texts become numbers, as in text files, if all of them but words such as NA are numbers. These
             words are null then.
         static: whether, if `parse`, numbers become floats, never integers, and words such as NA are null among texts,
@@ -257,13 +253,8 @@ def _plain(column: pa.Array, name: str, na: Sequence[str], parse: bool, static: 
 def _doubts_on_classes(column: pa.Array, name: str, parsed: bool) -> ReadingReport:
     """Return a report with doubts on a column of texts: words among numbers, and words that differ in capitals alone.
 
-    Words among numbers are a doubt if there are fewer different words than different numbers. The report is empty for a
-    column of another type.
-
-    Args:
-        column: Arrow array [rows], null where missing.
-        name: of the column.
-        parsed: whether numbers were looked for, as in text files; otherwise words among numbers are no doubt.
+    Words among numbers are a doubt if there are fewer different words than different numbers, and numbers were looked
+    for (`parsed`), as in text files. The report is empty for a column, [rows] with null where missing, of another type.
     """
     if not cells.is_text(column.type):
         return ReadingReport()
@@ -286,7 +277,7 @@ def _first_of_each(
     """Take the first present value of each of K ids, and report the ids that have several values.
 
     Args:
-        codes: int [rows], index of each row's cell in `values`; -1 where it is missing.
+        codes: int [rows], index of each row's cell in `values`; -1 where the cell is missing.
         values: the different cells of the column.
         name: of the column.
         series: int [rows], index of each row's id in `ids`; -1 where it is missing.

@@ -63,17 +63,10 @@ def read_table(source: Any, schema: TableSchema, memory: float | None = None, **
     """Read a whole table of observations as a data set; its `reading` says what became of the rows.
 
     Args:
-        source: a file, a folder, a pattern, "-" for standard input, a data frame, or an open `Source`.
-        schema: which columns to read, and how.
+        source, schema: as for `TableReader.open`, which with `TableReader.read` says what is raised and warned of, too.
         memory: bytes that reading may take; half of what is free, if None. A larger table is sorted on disk.
         **known: `channel_names`, `value_names`, `others` or `id_name` of `TableReader.open`, such as the channels of a
             model.
-
-    Raises:
-        InputError: a table that cannot be read, or is not as `schema` says; no observation at all.
-
-    Warns:
-        InputWarning: once for each kind of row that is left out, and of what looks wrong.
     """
     return TableReader.open(source, schema, **known).read(memory)
 
@@ -84,7 +77,7 @@ class TableReader:
 
     Attributes:
         source: the table.
-        schema: which column is what.
+        schema: which column is what; its `id` is "file" where each file is a series.
         values: names of the columns of values, then of those of their standard errors.
         channel_names: the channels of a model, or of a whole table that is read in parts; None takes those that occur,
             sorted.
@@ -116,7 +109,7 @@ class TableReader:
         """Open a table and look up the columns of a schema in it; the rows are not read yet.
 
         Args:
-            source: a file, a folder, a pattern, "-" for standard input, a data frame, or what `open_source` made of it.
+            source: a file, a folder, a pattern, "-" for standard input, a data frame, or an open `Source`.
             schema: which columns to read, and how. If it names no values, all columns without another role are values.
             channel_names: the channels of a model; None without one, or if it has none. An observation of another
                 channel is left out, or refused if the schema is strict.
@@ -126,9 +119,9 @@ class TableReader:
             id_name: what the ids are called in the data set; None takes the name of their column.
 
         Raises:
-            InputError: columns that are not there ("unknown-column"), or twice ("column-twice"); one of `others` that
-                the schema names as id, time, channel, value, error or limit ("label-is-input"); a unit that cannot be
-                converted ("unit").
+            InputError: what `open_source` refuses; columns that are not there ("unknown-column"), or twice
+                ("column-twice"); one of `others` that the schema names as id, time, channel, value, error or limit
+                ("label-is-input"); a unit that cannot be converted ("unit").
 
         Warns:
             InputWarning: columns that a model knows and the table lacks; channels that look like outcomes; other units
@@ -194,11 +187,6 @@ class TableReader:
             factors=factors,
         )
 
-    @property
-    def id(self) -> str:
-        """The name of the column of ids; "file" where each file is a series."""
-        return self.schema.id
-
     @cached_property
     def columns(self) -> list[str]:
         """The names of the columns that have a cell for each observation, each once; static ones are not among them."""
@@ -241,26 +229,20 @@ class TableReader:
 
         Raises:
             InputError: a file that cannot be read; columns that are not numeric; dates with a zone next to ones without
-                ("mixed-zones"); many rows that repeat the series, time and channel of others ("duplicates"); in a
-                strict reading, any cell that cannot be used.
+                ("mixed-zones"); many rows that repeat the series, time and channel of others ("duplicates"); static
+                columns that `Facts.read` refuses; in a strict reading, any cell that cannot be used. The message begins
+                with the name of the table, unless it is a data frame.
             NoObservations: a table without an observation.
 
         Warns:
             InputWarning: once for the whole table, of each kind of row that is left out, and of what looks wrong.
         """
-        mapped, reports, _ = (
-            self.source.too_large(self.columns, memory),
-            [],
-            self._static,
-        )  # whose errors name its table
+        _ = self._static  # whose errors name its table
+        mapped, reports = self.source.too_large(self.columns, memory), []
         why = NoObservations("the table has no rows; there is nothing to learn from.")
 
         def datasets() -> Iterator[SeriesDataset]:
-            """Yield the data sets of the parts that have observations.
-
-            Adds the report of each part to `reports`, and sets `why` to the error of the last part without
-            observations.
-            """
+            """Yield the data sets of parts that have observations; keep all `reports`, and the last error as `why`."""
             nonlocal why
             for part in self._parts(READ, whole=not mapped):
                 reports.append(part.report)
@@ -327,15 +309,8 @@ class TableReader:
         """Yield the table in parts of whole series, about 262,144 observations each, in order of first appearance.
 
         A part whose series have no observations has the `dataset` None, and no error is raised even if all parts are
-        so. Warnings and errors on the table as a whole come after the last part, if any part has observations.
-
-        Raises:
-            InputError: a file that cannot be read; columns that are not numeric; dates with a zone next to ones without
-                ("mixed-zones"); many rows that repeat the series, time and channel of others ("duplicates"); in a
-                strict reading, any cell that cannot be used.
-
-        Warns:
-            InputWarning: once for the whole table, of each kind of row that is left out, and of what looks wrong.
+        so. Otherwise this raises InputError and warns (InputWarning) as `read` does, without the table's name. Warnings
+        and errors on the table as a whole come after the last part, if any part has observations.
         """
         reports, observed = [], False
         for part in self._parts(PART, whole=self.source.observations(self.columns) <= PART):
@@ -350,7 +325,7 @@ class TableReader:
         """Yield parts of whole series, in the order in which the series first appear.
 
         Ids and channels have one type in all parts, and a channel one number. A part without observations has the error
-        in `why`; for anything else, raises InputError as `read` does.
+        in `why`; anything else raises InputError as in `read`, without the table's name.
 
         Args:
             size: about how many observations a part has.
@@ -374,13 +349,13 @@ class TableReader:
             if schema.channel and schema.channel in every and self.channel_names is None:
                 known = cells.label_values(cells.labels(every[schema.channel], schema.channel).drop_null())
                 reader = replace(self, channel_names=tuple(sorted(set(known.tolist()))))
-            pieces = self.source.series(self.columns, self.id, size)
+            pieces = self.source.series(self.columns, schema.id, size)
         for columns in pieces:
             columns, repeated = without_headers(columns, self.source.name) if self.source.is_text else (columns, 0)
             columns |= {name: cells.as_integers(columns[name]) for name in integers}
-            cells.labels(columns[self.id][:1], self.id)  # which refuses types that Arrow cannot compare
-            ids = cells.trimmed(to_arrow(columns[self.id].unique())).unique()
-            known = cells.labels(ids, self.id)
+            cells.labels(columns[schema.id][:1], schema.id)  # which refuses types that Arrow cannot compare
+            ids = cells.trimmed(to_arrow(columns[schema.id].unique())).unique()
+            known = cells.labels(ids, schema.id)
             ids = ids.filter(known.is_valid())
             observed, dataset, why = np.zeros(len(ids), bool), None, None
             try:
@@ -398,7 +373,7 @@ class TableReader:
             yield Part(ids, observed, dataset, why)
 
     def _with_notes(self, report: ReadingReport) -> ReadingReport:
-        """Add to a report on all rows what is known of the table as a whole, and return it.
+        """Return a report on all rows with what is known of the table as a whole added.
 
         This is the number of broken lines, with another number of cells than the header; the source's notes and units;
         and doubts on static columns. Raises InputError ("unusable-cell") for a broken line in a strict reading.
@@ -427,8 +402,7 @@ class TableReader:
 
         Raises:
             NoObservations: no rows, or none with a value.
-            InputError: no line of a text file fits its header ("unequal-lines"); columns that are not numeric; many
-                rows that repeat others ("duplicates"); in a strict reading, any cell that cannot be used.
+            InputError: no line of a text file fits its header ("unequal-lines"); else as `read` does.
         """
         schema = self.schema
         if not len(columns[schema.id]):
@@ -447,9 +421,9 @@ class TableReader:
     def rows(self, columns: dict[str, pa.Array]) -> Observations:
         """Convert cells to observations, in the order of the rows.
 
-        Flagged rows, and those of an unknown channel, are left out; other rows stay, with NaN for what is missing. In a
-        table with channels, rows without a time become static columns if the schema's `untimed` is "static". The
-        columns of values are `self.values`, errors included.
+        Flagged rows, and those of an unknown channel, are left out; other rows stay, with NaN for what is missing, and
+        for limits ("<5") if the schema drops them. In a table with channels, rows without a time become static columns
+        if the schema's `untimed` is "static". The columns of values are `self.values`, errors included.
 
         Args:
             columns: {name: Arrow array [rows]} for each of `self.columns`.
@@ -464,10 +438,8 @@ class TableReader:
         def numbers(name: str, sides: np.ndarray | None = None) -> np.ndarray:
             """Read a column as floats [rows], converted by its factor; add its words and its note to `report`.
 
-            Args:
-                name: of the column.
-                sides: int8 [rows] of zeros, in which cells are set to -1 for an upper limit ("<0.01") and 1 for a lower
-                    one; the number is then that of the limit. If it is None, limits count as words, and are NaN.
+            In `sides`, int8 [rows] of zeros, cells are set to -1 for an upper limit ("<0.01") and 1 for a lower one;
+            the number is then that of the limit. If `sides` is None, limits count as words, and are NaN.
             """
             nonlocal report
             read = cells.numbers(columns[name], name, schema.na, sides is not None)
@@ -527,10 +499,9 @@ class TableReader:
         )
         if schema.limits == "drop":
             for v in limited:
-                reason = (
-                    f"values of {self.values[v]!r} are limits, and are left out; models trained with some read them"
-                )
-                rows = rows.doubting(reason, report.limits[self.values[v]], rows.name(int((sides[:, v] != 0).argmax())))
+                name, first = self.values[v], rows.name(int((sides[:, v] != 0).argmax()))
+                reason = f"values of {name!r} are limits, and are left out; models trained with some read them"
+                rows = rows.doubting(reason, report.limits[name], first)
             rows = replace(rows, values=measured(rows), sides=None)
         if schema.channel is None:
             return rows.leave_out(flags, "missing")
@@ -551,7 +522,7 @@ class TableReader:
             flags: pairs of a reason, and a mask [rows], True for the rows to leave out for it.
 
         Raises:
-            InputError: an unknown channel in a strict reading ("unusable-cell").
+            InputError: a type that holds no labels; an unknown channel in a strict reading ("unusable-cell").
         """
         codes, labels = cells.encode_labels(column, name)
         names = cells.label_values(labels)
@@ -575,13 +546,9 @@ class TableReader:
 def _joined_static(parts: Sequence[dict[str, np.ndarray]], counts: Sequence[int]) -> dict[str, np.ndarray]:
     """Join the static columns of parts of a table: {name: one value per series of all parts}.
 
-    A part may lack a column that rows without a time make (see `_facts`). Its series get False there if the column is
+    A part may lack a column that rows without a time make (see `_facts`). Its series get False in this column if it is
     boolean in all other parts, else NaN. If the column holds numbers in some parts and booleans in others, the booleans
-    become NaN.
-
-    Args:
-        parts: {name: one value per series} of each part.
-        counts: number of series of each part.
+    become NaN. `counts` are the numbers of series of the parts.
     """
     static = {}
     for name in dict.fromkeys(name for part in parts for name in part):
@@ -619,7 +586,7 @@ def _facts(rows: Observations, codes: np.ndarray, names: np.ndarray) -> dict[str
     """Turn rows without a time into static columns: {channel: one value for each of S series}.
 
     A channel's column holds the value in the first such row of each series, float64, with NaN for a series without one.
-    If none of these rows has a value, the column says whether the series has such a row, as booleans.
+    If none of these first rows has a value, the column says whether the series has such a row, as booleans.
 
     Args:
         rows: all rows; only the first of their columns of values is used. S is the number of their ids.
@@ -640,17 +607,9 @@ def _facts(rows: Observations, codes: np.ndarray, names: np.ndarray) -> dict[str
 def _unit_factors(table: Source, schema: TableSchema) -> dict[str, float]:
     """Return {column: factor} to convert columns to the units of a model's training; {} without `schema.convert`.
 
-    Columns whose unit is the same, also by another name, are not among them.
-
-    Args:
-        table: the table, with its units.
-        schema: its `units` are those of training.
-
-    Raises:
-        InputError: a factor is needed, and astropy knows none or is not installed ("unit").
-
-    Warns:
-        InputWarning: without `schema.convert`, for each column in another unit, with the factor if astropy knows it.
+    Columns whose unit is that of training, in `schema.units`, also by another name, are not among them. Raises
+    InputError ("unit") if a factor is needed, and astropy knows none or is not installed. Without `schema.convert`,
+    warns (InputWarning) of each column in another unit, with the factor if astropy knows it.
     """
     factors = {}
     for name, trained in schema.units.items():

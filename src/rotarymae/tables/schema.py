@@ -89,7 +89,8 @@ class TableSchema:
         Reading: how times are written, in the codes of strptime, for example "%d.%m.%Y %H:%M". Set it if dates are not
         recognised.
     header_row
-        Reading: line of a text file, counted from 1, that names the columns. Set it if it is not recognised.
+        Reading: line of a text file, or row of an Excel sheet, counted from 1, that names the columns. Set it if it is
+        not recognised.
     strict
         Reading: refuse the table if a cell cannot be used, such as an infinite value, instead of leaving out its row.
         Set it if nothing may be left out.
@@ -159,17 +160,11 @@ class TableSchema:
         bounds = (*self.upper_limits, *self.lower_limits)
         most = max(len(self.upper_limits), len(self.lower_limits))
         several = self.wide or self.tokens == "time"  # observations in a row
-        for name, columns, refused in (
-            ("flags", self.flags, self.wide),
-            ("errors", self.errors, several),
-            ("limits", bounds, several),
-        ):
-            if columns and refused:
-                raise InputError(
-                    f"{name} {listed(columns)} belong to single observations; give a table with one row for each (no "
-                    "--wide, no --tokens time)."
-                )
+        single = "belong to single observations; give a table with one row for each (no --wide, no --tokens time)."
         conflicts = (
+            (self.flags and self.wide, f"flags {listed(self.flags)} {single}"),
+            (self.errors and several, f"errors {listed(self.errors)} {single}"),
+            (bounds and several, f"limits {listed(bounds)} {single}"),
             (
                 self.upper_limits and self.lower_limits,
                 f"values {listed(self.values[:1])} have upper limits {listed(self.upper_limits[:1])} and lower limits "
@@ -224,7 +219,9 @@ class TableSchema:
         before = {name: value for name, value in (of_model or {}).items() if name in known - {"objects"}}
         wide = given.get("wide")
         if wide and "channel" in given:
-            raise InputError("--channel names a column of channels, --wide says each has its own; give one of them.")
+            raise InputError(
+                "--channel names a column of channels, --wide says each has its own column; give one only."
+            )
         for one, other in (("wide", "channel"), ("upper_limits", "lower_limits")):
             for name, excluded in ((one, other), (other, one)):
                 if name in given:
@@ -258,8 +255,7 @@ class TableSchema:
     def with_values_of(self, dataset: Any) -> TableSchema:
         """Return the schema with the units that reading a table showed and, if it is wide, the names of its values.
 
-        Args:
-            dataset: the `SeriesDataset` that was read from the table. If it has no report on the reading, units are {}.
+        They are those of `dataset`, the `SeriesDataset` that was read from the table; units are {} if it has no report.
         """
         values = tuple(dataset.channel_names or dataset.value_names) if self.wide else self.values
         return replace(self, values=values, units=dataset.reading.units if dataset.reading else {})

@@ -305,8 +305,8 @@ class Source:
     def sample(self, rows: int) -> Source:
         """Return a table with at most `rows` rows of this one, in their order: eight equal runs spread over it.
 
-        A table with no more rows is returned as it is. Of text or JSON files of more than 16 MiB, it has the first
-        rows. Raises InputError for a file that cannot be read ("unreadable").
+        A table with no more rows is returned as it is. Of text or JSON files of more than 16 MiB, the first rows are
+        taken. Raises InputError for a file that cannot be read ("unreadable").
         """
         if (self._bytes_of_text or 0) > SAMPLE_BYTES:
             starts, count = [0], rows
@@ -349,7 +349,8 @@ class Source:
         """Return how many text lines were left out for a wrong number of cells, and a text on the first of them.
 
         The result is (0, "") without such a line, and for a table that is no text file. Lines that `read` and `rows`
-        met so far count, each once; if neither was called, the files are read now.
+        met so far count, each once, but only the first 100,000 of a reading; if neither was called, the files are read
+        now. Of several files, the line of the smallest number is the first.
         """
         if not self.is_text:
             return 0, ""
@@ -407,8 +408,7 @@ class Source:
             size: about how many observations a part has; more if a series is longer.
 
         Raises:
-            InputError: a column that is absent ("unknown-column") or one of `unreadable`; a file that cannot be read
-                ("unreadable"); a row whose lists differ in length ("unequal-lists").
+            InputError: as `read` does.
         """
         columns = list(dict.fromkeys(columns))
         self.need(columns)
@@ -597,11 +597,8 @@ def _flat(schema: pa.Schema, columns: Sequence[str] | None = None) -> tuple[dict
     def add(name: str, kind: pa.DataType, cell: str, of_list: str | None = None) -> None:
         """Add a column, or each field of a struct, to `kinds` and `sql`, unless its name is there.
 
-        Args:
-            name: what the column is called; "column.field" for a field.
-            kind: its type.
-            cell: its SQL expression; `_x` stands for an entry of `of_list`.
-            of_list: the SQL expression of the list of structs that it is a field of; None outside of one.
+        `of_list` is the SQL expression of the list of structs that the column is a field of, and `_x` in its SQL
+        expression `cell` stands for an entry of this list; None outside of one.
         """
         if of_list is None and is_list(kind) and pa.types.is_struct(kind.value_type):
             kind, cell, of_list = kind.value_type, "_x", cell
@@ -629,15 +626,16 @@ def open_source(source: Any, header_row: int | None = None, numbered: str | None
     Args:
         source: the path of a file or folder, a pattern such as "night*.csv", "-" for standard input, or a data frame.
             Several files are one table. A `Source` is returned as it is, unless `numbered` is given.
-        header_row: the line of a text file, counted from 1, that names the columns; None guesses it.
+        header_row: the line of a text file, or row of an Excel sheet, counted from 1, that names the columns; None
+            guesses it.
         numbered: the common beginning, such as "FLUX.", of numbered columns that make a series of each row. They are
-            joined by `Source.with_numbered`, unless there is a column "number". None without such columns.
+            joined by `Source.with_numbered`, unless the `Source` has been. None without such columns.
 
     Raises:
-        InputError: no such file ("no-file"); a suffix that is not known ("unknown-format"); files of several formats,
-            or with different columns ("unknown-column"); a file that cannot be read ("unreadable"), is empty
-            ("empty-file") or holds several tables ("several-tables"); an object that is no table ("no-frame"); no
-            numbered columns ("unknown-column").
+        InputError: no such file ("no-file"); a file that is no text, with a suffix that is not known
+            ("unknown-format"); files of several formats, or with different columns ("unknown-column"); a file that
+            cannot be read ("unreadable"), is empty ("empty-file") or holds several tables ("several-tables"); an object
+            that is no table ("no-frame"); what `Source.with_numbered` refuses.
     """
     if numbered is not None:
         opened = open_source(source, header_row)
@@ -960,10 +958,7 @@ def format_of(path: Path) -> str:
 
 
 def _likely_suffix(head: bytes) -> str:
-    """Return the suffix that a file with these first bytes should have, such as ".parquet"; ".csv" for any others.
-
-    Blanks and empty lines in front do not count.
-    """
+    """Return the suffix for a file with these first bytes, without blanks in front: ".parquet"; ".csv" for others."""
     return next((suffix for start, suffix in BEGINNINGS.items() if head.lstrip().startswith(start)), ".csv")
 
 
@@ -984,13 +979,12 @@ def standard_input() -> Path:
 def _one_layout(name: str, paths: Sequence[Path], layouts: Sequence[Sequence[str]]) -> dict[str, InputError]:
     """Check that files have the same columns, in any order; return the columns that cannot be read.
 
+    Returns {column: error to raise if it is read}, for names that occur twice in any of the files.
+
     Args:
         name: what messages call all files together.
         paths: the files.
         layouts: the names of the columns of each.
-
-    Returns:
-        {column: error to raise if it is read}, for names that occur twice in any of the files.
 
     Raises:
         InputError: a file with other columns than the first ("unknown-column"); too many columns ("too-large").
@@ -1033,7 +1027,7 @@ def _open_text(
         cells_of = {name: _with_point(f"c{i}") if text.comma else f"c{i}" for i, name in enumerate(text.names)}
         kinds = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(text.names)))
         skip = 0 if files[0] not in copies else text.skip
-        separator = "\t" if text.blanks else text.separator
+        separator = "\t" if text.separator == " " else text.separator
         relation = (
             f"read_csv([{', '.join(map(_pattern, files))}], auto_detect=false, header=false, skip={skip}, "
             f"delim={_literal(separator)}, quote='\"', escape='\"', strict_mode=false, columns={{{kinds}}}, "
@@ -1114,9 +1108,8 @@ def _open_json(paths: tuple[Path, ...], name: str) -> Source:
         lengths = opened.select(f"list_distinct([{', '.join(f'len({cell})' for cell in sql.values())}])").fetchall()[0]
         if len(lengths[0]) > 1:
             raise ValueError("its columns are not equally long")
-        relation = (
-            f"(SELECT {', '.join(f'unnest({_quoted(c)}) AS {_quoted(c)}' for c in opened.columns)} FROM {relation})"
-        )
+        each = ", ".join(f"unnest({_quoted(c)}) AS {_quoted(c)}" for c in opened.columns)
+        relation = f"(SELECT {each} FROM {relation})"
         kinds, sql = _flat(pa.schema([part.with_type(part.type.value_type) for part in schema]))
     return Source(name, kinds, sql, relation, paths, "json", read_from=tuple(files))
 
