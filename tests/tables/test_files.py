@@ -512,6 +512,23 @@ def test_a_file_that_lacks_a_column_is_named(tmp_path):
         SeriesDataset.from_file(tmp_path)
 
 
+def test_names_that_differ_in_capitals_stand_in_one_order_in_all_files(tmp_path):
+    for name in ("a", "b"):
+        parquet(
+            tmp_path / f"{name}.parquet", {"Value": [7.0, 8.0, 9.0], **columns(id=[name] * 3, time=[1.0, 2.0, 3.0])}
+        )
+    assert SeriesDataset.from_file(tmp_path).values.ravel().tolist() == [1.25, -2.5, 3.0] * 2
+    parquet(tmp_path / "b.parquet", {**columns(), "Value": [7.0, 8.0, 9.0]})
+    with refuses("a.parquet and 1 more", "in different orders"):
+        SeriesDataset.from_file(tmp_path)
+
+
+def test_a_column_of_a_file_counts_and_not_the_name_of_its_folder(tmp_path):
+    (tmp_path / "value=7").mkdir()
+    parquet(tmp_path / "value=7" / "t.parquet", columns())
+    assert SeriesDataset.from_file(tmp_path).values.ravel().tolist() == [1.25, -2.5, 3.0]
+
+
 def test_the_folder_one_is_in(tmp_path, monkeypatch):
     put(tmp_path / "t.csv", CSV)
     monkeypatch.chdir(tmp_path)

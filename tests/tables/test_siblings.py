@@ -389,6 +389,8 @@ def test_dates_in_an_index_without_a_name_are_the_time(hourly, tmp_path, suffix)
 def test_the_index_of_a_frame_is_read_where_it_has_names_or_dates(base, hourly):
     dataset = read_table(hourly, TableSchema(id="file", values=("a",)))
     assert dataset.time_unit == "day" and len(dataset.times) == 60
+    twice = base.set_index(["id", "time"]).rename_axis(["x", "x"])
+    assert open_source(twice).columns == ["value"]
     indexed = read_table(base.set_index(["id", "time"]), TableSchema())
     np.testing.assert_array_equal(indexed.values[:, 0], base.value)
     assert open_source(base.set_index(base.id)).columns == ["id", "time", "value"]  # a level that is a column, too

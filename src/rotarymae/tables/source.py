@@ -723,12 +723,13 @@ def _open_frame(frame: Any) -> Source:
 def _with_index(frame: Any) -> Any:
     """Return a pandas frame with its named index levels as columns.
 
-    An index of dates or durations without a name becomes the column "time". A level stays in the index if a column has
-    its name.
+    An index of dates or durations without a name becomes the column "time". A level stays in the index if a column or
+    another level has its name.
     """
     if frame.index.names == [None] and frame.index.dtype.kind in "mM" and "time" not in frame.columns:
         frame = frame.rename_axis("time")
-    levels = [name for name in frame.index.names if name is not None and name not in frame.columns]
+    names = list(frame.index.names)
+    levels = [name for name in names if not (name is None or name in frame.columns or names.count(name) > 1)]
     return frame.reset_index(level=levels) if levels else frame
 
 
@@ -1059,15 +1060,19 @@ def _open_text(
 def _open_parquet(paths: tuple[Path, ...], name: str) -> Source:
     """Open Parquet files as one table, which messages call `name`; types may differ where one converts to the other.
 
-    Raises InputError for files with different columns ("unknown-column"), or too many columns ("too-large").
+    Raises InputError for files with different columns ("unknown-column"), or in different orders if names differ in
+    capitals alone, and for too many columns ("too-large").
     """
     schemas = [pyarrow.parquet.read_schema(path) for path in paths]
     schema, twice = schemas[0], _one_layout(name, paths, [schema.names for schema in schemas])
     with suppress(pa.ArrowException):
         schema = pa.unify_schemas(schemas, promote_options="permissive")
-    numbers = [f"c{i}" for i in range(len(schema))]  # as DuckDB takes "time" and "Time" for one
-    files = f"read_parquet([{', '.join(map(_pattern, paths))}], union_by_name=true, filename='{FILE}')"
-    files += f" AS _table({', '.join(numbers)})"
+    # Numbers stand for names, as DuckDB takes "time" and "Time" for one, in several files the first of the two.
+    if len({*map(str.lower, schema.names)}) < len(schema) and any(one.names != schema.names for one in schemas):
+        raise InputError(f"{name} have columns whose names differ in capitals alone, in different orders; rename them.")
+    numbers = [f"c{i}" for i in range(len(schema))]
+    files = f"read_parquet([{', '.join(map(_pattern, paths))}], union_by_name=true, hive_partitioning=false, "
+    files += f"filename='{FILE}') AS _table({', '.join(numbers)})"
     numbers = [number for number, part in zip(numbers, schema) if part.name not in twice]
     schema = pa.schema([part for part in schema if part.name not in twice])
     return Source(name, *_flat(schema, numbers), files, paths, "parquet", unreadable=twice, units=_units_of(schema))
