@@ -325,6 +325,9 @@ def test_rows_without_a_time_are_left_out_or_facts(tmp_path, monkeypatch):
     facts = {"AGE": [50.0, 60.0], "SMOKER": [1.0, None], "GENDER//F": [True, False], "GENDER//M": [False, True]}
     assert {name: pa.array(column, from_pandas=True).to_pylist() for name, column in dataset.static.items()} == facts
     assert dataset.channel_names == ("HR",) and not report.left_out
+    with_strange = pd.concat([table, table.iloc[[3]].assign(code="BP")])
+    with pytest.warns(InputWarning, match="'code' is 'BP', where 'HR' are known"):
+        read_table(with_strange, TableSchema(**fields, untimed="static"), channel_names=("HR",))
     table.to_parquet(tmp_path / "t.parquet")
     monkeypatch.setattr("rotarymae.tables.read.READ", 2)
     mapped = read_table(tmp_path / "t.parquet", TableSchema(**fields, untimed="static"), memory=0)

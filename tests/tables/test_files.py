@@ -467,7 +467,8 @@ def test_standard_input(monkeypatch, content):
     monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(content)))
     source_file.standard_input.cache_clear()
     assert SeriesDataset.from_file("-").values.ravel().tolist() == [1.25, -2.5, 3.0]
-    assert open_source("-").columns == ["id", "time", "value"]  # and once more
+    again = open_source("-")
+    assert again.columns == ["id", "time", "value"] and again.name == "standard input"
 
 
 def test_records_of_json_may_lack_fields_and_lie_in_several_files(tmp_path):
@@ -535,6 +536,8 @@ def test_the_folder_one_is_in(tmp_path, monkeypatch):
     assert len(SeriesDataset.from_file(".")) == 2
     with refuses("list", "pandas, polars, Arrow or astropy"):
         SeriesDataset.from_file(["t.csv"])  # type: ignore[arg-type]
+    with refuses("Its columns are none."):
+        SeriesDataset.from_frame(pa.table([[1], [2]], names=["a", "a"]))
     with refuses("Quantity", "pandas, polars, Arrow or astropy"):
         SeriesDataset.from_frame([1, 2] * pytest.importorskip("astropy.units").m)
     with pytest.raises(ValueError) as raised:

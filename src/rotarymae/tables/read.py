@@ -538,9 +538,10 @@ class TableReader:
             rows = rows.noting(total=-int((~timed).sum()), notes=(note,) if facts else ()).keep(timed)
             rows = replace(rows, static=facts)
         rows = rows.leave_out([(reason, flag[rows.row]) for reason, flag in flags], "missing")
-        strange = listed([one for one, place in zip(names, at, strict=True) if place < 0])
-        unknown = f"{name!r} is {strange}, where {listed(known, 12)} are known,"
-        return rows.leave_out([(unknown, rows.channels == -2)], strict=self.schema.strict)
+        strange = rows.channels == -2
+        seen = listed(names[np.unique(codes[rows.row][strange])])
+        unknown = f"{name!r} is {seen}, where {listed(known, 12)} are known,"
+        return rows.leave_out([(unknown, strange)], strict=self.schema.strict)
 
 
 def _joined_static(parts: Sequence[dict[str, np.ndarray]], counts: Sequence[int]) -> dict[str, np.ndarray]:

@@ -178,7 +178,7 @@ class Source:
         if not names:
             raise InputError(
                 f"{self.name} has no columns {stem}1, {stem}2, ...; name the beginning of those that make a series of "
-                f"each row by --numbered. Its columns are {listed(self.columns, 20)}.",
+                f"each row by --numbered. Its columns are {listed(self.columns, 20) or 'none'}.",
                 code="unknown-column",
             )
         values, texts = values_in(stem), any(cells.is_text(self.kinds[name]) for name in names)
@@ -296,7 +296,7 @@ class Source:
         if missing:
             raise InputError(
                 f"{self.name} has no column {listed(missing)}{advice}.{did_you_mean(missing[0], self.columns)} Its "
-                f"columns are {listed(self.columns, 20)}.",
+                f"columns are {listed(self.columns, 20) or 'none'}.",
                 code="unknown-column",
             )
 
@@ -645,13 +645,14 @@ def open_source(source: Any, header_row: int | None = None, numbered: str | None
         return source
     if not isinstance(source, str | os.PathLike):
         return _without_deep_lists(_open_frame(source))
-    paths = (standard_input(),) if str(source) == "-" else table_files(Path(source))
+    name = str(source)
+    paths, name = ((standard_input(),), "standard input") if name == "-" else (table_files(Path(name)), name)
     kinds = {format_of(path) for path in paths}
     if len(kinds) > 1:
         several = ", ".join(sorted(kinds))
         raise InputError(f"{source} holds tables of several formats ({several}); name the files of one format.")
     format = kinds.pop()
-    name = str(source) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
+    name = name if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
     with named(name, format):
         if format == "excel":
             copies = tuple(formats.sheet_as_text(path, path.stat().st_mtime_ns) for path in paths)
