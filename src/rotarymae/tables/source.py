@@ -191,16 +191,16 @@ class Source:
             )
         numbers = pa.array([at[name] for name in names])
         written = "TIMESTAMP '{}'" if pa.types.is_timestamp(numbers.type) else "{}"
+        cell, kind = ("CAST({} AS VARCHAR)", pa.string()) if texts else ("{}", self.kinds[names[0]])
         cells_of = {
             "series": self.sql.get("series", "_row"),
             "number": f"[{', '.join(map(written.format, numbers.to_pylist()))}]",
-            values: f"[{', '.join(self.sql[name] + '::VARCHAR' * texts for name in names)}]",
+            values: f"[{', '.join(cell.format(self.sql[name]) for name in names)}]",
         }
         rest = [name for name in kinds if stem and name.startswith(stem)]
         notes = [f"each row is a series of {len(names):,} columns {', '.join(names[:2])}, ..."]
         notes += [f"{listed(rest)} begin with {stem!r}, too, and are no part of the series"] if rest else []
         kinds.setdefault("series", pa.int64())
-        kind = pa.string() if texts else self.kinds[names[0]]
         kinds |= {"number": pa.list_(numbers.type), values: pa.list_(kind)}
         return replace(
             self,
