@@ -899,14 +899,16 @@ def table_files(path: Path) -> tuple[Path, ...]:
         if path.is_file():
             return (path,)
         is_folder, pattern = path.is_dir(), str(path.relative_to(path.anchor))
-        found = path.rglob("*") if is_folder else Path(path.anchor or ".").glob(pattern)
-        files = tuple(one for one in sorted(found) if one.is_file())
+        inside = path.rglob("*") if is_folder else Path(path.anchor or ".").glob(pattern)
+        files = tuple(one for one in sorted(inside) if one.is_file())
+        beside = path.parent.iterdir() if not files and path.parent.is_dir() else ()
+        near = [one.name for one in beside if one.is_file()]
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"{path} is no path of a table ({reason}); give one, or a pattern.", code="no-file") from error
     if is_folder:
-        inside = ((one, one.relative_to(path).parts) for one in files)
-        files = tuple(one for one, parts in inside if _suffix(one) and not any(p.startswith((".", "_")) for p in parts))
+        pairs = ((one, one.relative_to(path).parts) for one in files)
+        files = tuple(one for one, parts in pairs if _suffix(one) and not any(p.startswith((".", "_")) for p in parts))
         if not files:
             raise InputError(
                 f"{path} is a folder without table files; known suffixes are {', '.join(FORMATS)}. Pictures and sounds "
@@ -915,7 +917,6 @@ def table_files(path: Path) -> tuple[Path, ...]:
             )
         return files
     if not files:
-        near = [one.name for one in path.parent.iterdir() if one.is_file()] if path.parent.is_dir() else []
         raise InputError(
             f"{path} does not exist; give the path of a table file.{did_you_mean(path.name, near)}", code="no-file"
         )
