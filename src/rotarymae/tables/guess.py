@@ -239,9 +239,9 @@ class Column:
 
     @cached_property
     def days(self) -> np.ndarray | None:
-        """Its dates as days since 1970-01-01, float64 [n], NaN where missing or unreadable; None for a column without.
+        """Its dates as days since 1970-01-01, float64 [n], NaN where one is missing or unreadable.
 
-        None, too, if there are dates, and all are unreadable.
+        None for a column without dates, and if there are dates, but none can be read.
         """
         with suppress(InputError):
             how = self.formats[0] if self.formats else None
@@ -291,13 +291,13 @@ class Column:
 
     @property
     def is_error(self) -> bool:
-        """Whether it holds numbers, and its name suggests standard errors, as flux_err and sigma do."""
+        """Whether it holds numbers, and its name suggests standard errors, as flux_err and sigmapsf do."""
         named = bool(set(self.words) & (ERRORS if len(self.words) > 1 else {"sigma", "unc", "uncertainty", "stderr"}))
         return self.numeric and (named or "".join(self.words[-1:]).endswith("err"))
 
     @property
     def counts(self) -> bool:
-        """Whether its numbers in any order are consecutive whole ones, such as 1, 2, 3, at least two, and repeat."""
+        """Whether its numbers are consecutive whole ones in any order, as 1, 2, 3, at least two, and some repeat."""
         return self.whole and 1 < np.ptp(self.known) + 1 == self.distinct < len(self.known)
 
     def goes_one_way(self, groups: np.ndarray) -> bool:
@@ -451,7 +451,7 @@ def _is_clock(column: pa.Array, numbers: np.ndarray | None, hours: bool) -> bool
         column: Arrow array [n] of its cells.
         numbers: the cells as numbers, float64 [n]; None for texts. Texts are times of day if more than 95 % look like
             18.00.00. Numbers are if all look like 915 and 2350, for 09:15 and 23:50, one is 100 or more, and they have
-            at least three different minutes or are 2300 at most.
+            at least three different minutes or 2300 as the largest.
         hours: whether the name says hours; then numbers are times of day if all are whole, from 0 to 24.
     """
     if numbers is None or np.isnan(numbers).all():
