@@ -169,5 +169,8 @@ def _folds(lengths: np.ndarray) -> np.ndarray:
 
 
 def _part(on_step: Step, number: int, parts: int) -> Step:
-    """Return the callback (steps done, steps in all) of part `number`, from 0, of several equal parts of a job."""
+    """Return the callback (steps done, steps in all) of part `number`, from 0, of some equal parts of a job, or None.
+
+    It is None if `on_step`, the callback of the whole job, is.
+    """
     return on_step and (lambda done, total: on_step(number * total + done, parts * total))

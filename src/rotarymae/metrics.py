@@ -22,14 +22,8 @@ COVERAGE, WIDTH = "interval90_coverage", "interval90_width"
 CALIBRATION_ERROR = "expected_calibration_error"
 CONCORDANCE, BRIER, SURVIVAL_ERROR = "concordance", "integrated_brier_score", "survival_calibration_error"
 OUTPUT = "_output_"  # between a metric's name and the number of an output, where there are several
-EARLY_SHOWN = (
-    "auroc",
-    "macro_f1",
-    "log_loss",
-    RMSE,
-    COVERAGE,
-    CONCORDANCE,
-)  # of early answers, in the table and the picture
+# Of early answers, in the table and the picture.
+EARLY_SHOWN = ("auroc", "macro_f1", "log_loss", RMSE, COVERAGE, CONCORDANCE)
 RESAMPLES = 200  # of the scored series, for intervals; of many series fewer, whose metrics take long and vary little
 MIN_RESAMPLES, MAX_SERIES_IN_RESAMPLES = 40, 1_000_000
 

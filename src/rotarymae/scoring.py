@@ -180,8 +180,8 @@ def evaluate_predictions(
 ) -> dict[str, Any]:
     """Return metrics on labelled series, laid out as in metrics.json; series without a label are left out.
 
-    Scored are the fine-tuned network, the methods next to it (boosted trees), and their combination. With `spans` and
-    `since` they are also scored on series that are cut off early.
+    Scored are the fine-tuned network, the methods next to it (such as boosted trees), and their combination. With
+    `spans` and `since` they are also scored on series that are cut off early.
 
     Args:
         pipeline: has all of these methods.
@@ -284,14 +284,6 @@ def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -
         outcome.predicted[outcome.split.unlabelled] = pipeline.outputs(dataset.select(outcome.split.unlabelled))
         weights[outcome.split.unlabelled] = getattr(labels, "weights", ()) or 1.0
     outcome.baselines = {name: predicted[name][rows] for name in names if name != choice}
-    every = {
-        name: {
-            metric: [fold[name][metric] for fold in folds]
-            for metric in folds[0][name]
-            if all(metric in fold[name] for fold in folds)  # a fold may have too few errors for intervals
-        }
-        for name in names
-    }
     outcome.metrics |= {
         "series": {"labelled": len(rows), "unlabelled": len(outcome.split.unlabelled)},
         "scored_on": "folds",
@@ -302,16 +294,23 @@ def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -
             {name: predicted[name][rows] for name in names},
             lambda name: half[name][rows] if name in half else None,
         ),
-        "folds": {
-            name: {
-                metric: {"mean": float(np.mean(each)), "std": float(np.std(each, ddof=1)), "folds": each}
-                for metric, each in every[name].items()
-            }
-            for name in names
-        },
+        "folds": {name: _over_folds([fold[name] for fold in folds]) for name in names},
         "predictor": pipeline.predictor.describe() | {"folds": [m.predictor.describe() for m in pipeline.members]},
     }
     reporter.say(f"predictions are those of {method_words(choice)!r}: {outcome.metrics['predictor']['because']}")
+
+
+def _over_folds(scores: Sequence[dict[str, float]]) -> dict[str, dict[str, Any]]:
+    """Return {metric: {"mean": number, "std": number, "folds": a number for each fold}} of one method.
+
+    `scores` are {metric: value} of each fold. Metrics that some fold lacks are left out, such as those of intervals
+    where its validation series were too few.
+    """
+    each = {name: [one[name] for one in scores] for name in scores[0] if all(name in one for one in scores)}
+    return {
+        name: {"mean": float(np.mean(values)), "std": float(np.std(values, ddof=1)), "folds": values}
+        for name, values in each.items()
+    }
 
 
 def _score_reconstruction(outcome: Outcome, part: ArrayDataset, reporter: Reporter) -> None:
