@@ -569,6 +569,18 @@ def test_where_time_is_short_partners_learn_from_some_series_of_every_class(monk
     assert not np.array_equal(every.predictions["features"], fitted.predictions["features"])
 
 
+@pytest.mark.parametrize("error", [ValueError, MemoryError])
+def test_a_partner_that_fails_is_left_out(error, monkeypatch):
+    def fails(*_):
+        raise error("too much")
+
+    monkeypatch.setattr(BoostedFeatures, "fit", fails)
+    (data, classes), reporter = waves(12), Reporter(quiet=True)
+    fitted = fit_partners("auto", "classification", data, classes, np.arange(8), np.arange(8, 12), 2, (), 0, reporter)
+    assert list(fitted.partners) == list(fitted.predictions) == ["convolutions"]
+    assert f"left out ({error.__name__}: too much)" in reporter.warnings[0]
+
+
 @pytest.mark.parametrize("series", [4, 6, 12])
 def test_tiny_sets_and_one_class_in_validation(series):
     data, classes = waves(series)

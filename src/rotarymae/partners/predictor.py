@@ -275,7 +275,7 @@ def fit_partners(
             partner makes of them; None means no limit.
 
     Warns:
-        Through the reporter: a partner failed, and is left out of what is returned.
+        Through the reporter: a partner failed, as for lack of series or of memory, and is left out.
     """
     fitted = FittedPartners({}, {}, dataset.select(validation) if len(validation) else None, truth[validation])
     if choice == MODEL or fitted.held is None:
@@ -308,7 +308,8 @@ def fit_partners(
                     f"{kind.title} learns from {len(used):,} of {len(known):,} {dataset.noun}, and from {len(first):,} "
                     "when it is compared: drawn at random, as the minutes allow no more"
                 )
-        except (ValueError, FloatingPointError, np.linalg.LinAlgError) as error:  # no training is lost to a partner
+        # No training is lost to a partner.
+        except (ValueError, FloatingPointError, np.linalg.LinAlgError, MemoryError) as error:
             reporter.warn(f"{kind.title!r} failed and is left out ({type(error).__name__}: {error}).")
     return fitted
 
