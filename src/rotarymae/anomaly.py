@@ -30,10 +30,10 @@ LEAST_SPREAD = 0.18  # standard deviation of the mean loss of `RUN` independent 
 def hidden_losses(pipeline: Pipeline, hidden: SeriesDataset, answer: Interpolation) -> np.ndarray:
     """Return the loss of each of n hidden observations, [n, V]: how badly the pipeline's `answer` predicts its values.
 
-    They are negative log-likelihoods of standardised values, in nats, or squared errors for likelihood="point". A limit
-    counts as a value at the limit, or at the edge of the 68 % band that lies beyond it: a probability is on no scale
-    with the densities of values, and what was to be expected is as odd as they are. Values far outside the training
-    range count in full.
+    They are negative log-likelihoods of standardised values, in nats, or squared errors for likelihood="point". An
+    upper limit counts as a value at the limit or at the lower edge of the 68 % band, whichever is lower, a lower limit
+    as one at the limit or the upper edge, whichever is higher: a probability is on no scale with the densities of
+    values, and what was to be expected is as odd as they are. Values far outside the training range count in full.
     """
     truth = torch.from_numpy(standardise_truth(pipeline, hidden, answer, limits=False))  # a gross outlier in full
     if hidden.sides is not None:
@@ -51,6 +51,7 @@ def observation_scores(pipeline: Pipeline, dataset: SeriesDataset, on_step: Step
 
     Returns:
         Array [observations, value columns], in the order of the data set; NaN where a series has one observation only.
+        For likelihood="point" they are squared errors.
     """
     folds = np.where(np.repeat(dataset.lengths >= 2, dataset.lengths), _folds(dataset.lengths), -1)
     return _losses(pipeline, dataset, [folds == k for k in range(PASSES)], on_step)
@@ -61,9 +62,9 @@ def odd_observations(pipeline: Pipeline, dataset: SeriesDataset, on_step: Step =
 
     A stretch is odd if it lies far from what the rest predicts, or is predicted too well. Stretches of consecutive
     observations of a channel are hidden, so that a jump or a drift cannot be predicted from its other half. Losses are
-    averaged over runs of `RUN` observations. The second score is how far the mean loss of an observation's oddest run
-    lies above the median of all runs of its channel, in robust standard deviations; or below it for observations that
-    were hidden one by one, if that is more.
+    averaged over runs of about `RUN` observations. The second score is how far the mean loss of an observation's oddest
+    run lies above the median of all runs of its channel, in robust standard deviations; or below it for observations
+    that were hidden one by one, if that is more.
 
     Returns:
         Two arrays [observations, value columns]; the second is NaN where a channel of a series has fewer than `RUN`
@@ -135,10 +136,11 @@ def _places(dataset: SeriesDataset) -> tuple[np.ndarray, np.ndarray, np.ndarray,
 def _run_means(
     losses: np.ndarray, group: np.ndarray, place: np.ndarray, count: np.ndarray, extreme: np.ufunc
 ) -> np.ndarray:
-    """Return the mean loss of 16 neighbouring observations (a run) around each: the more extreme of two such runs.
+    """Return the mean loss of a run of neighbouring observations around each, [n, V]: the more extreme of two runs.
 
-    The runs of a channel begin every 16 observations, and once more shifted by half of that. Losses are [n, V],
-    `group`, `place` and `count` those of `_places`, and `extreme` is np.maximum or np.minimum.
+    The runs of a channel begin every 16 observations, and once more shifted by half of that; the first and the last of
+    a channel may be shorter or longer. Losses are [n, V], `group`, `place` and `count` those of `_places`, and
+    `extreme` is np.maximum or np.minimum.
     """
     means = []
     for shift in (0, RUN // 2):
@@ -167,5 +169,8 @@ def _folds(lengths: np.ndarray) -> np.ndarray:
 
 
 def _part(on_step: Step, number: int, parts: int) -> Step:
-    """Return the callback (steps done, steps in all) of part `number`, from 0, of several equal parts of a job."""
+    """Return the callback (steps done, steps in all) of part `number`, from 0, of some equal parts of a job, or None.
+
+    It is None if `on_step`, the callback of the whole job, is.
+    """
     return on_step and (lambda done, total: on_step(number * total + done, parts * total))

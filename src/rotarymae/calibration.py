@@ -85,7 +85,7 @@ class Calibration(nn.Module):
         """Create an unfitted calibration, which leaves predictions mostly as they are.
 
         The simple methods have about a quarter of the weight together, a distribution with a spread becomes Student's
-        t, and bands widen far from observations.
+        t, and bands widen beyond the first and the last observation.
 
         Args:
             outputs: number of pairs of channel and value column; each has its offsets.
@@ -149,8 +149,8 @@ class Calibration(nn.Module):
     def widens(self, around: Surroundings) -> Float[Tensor, "*shape"]:
         """Return how far the band of each value widens to the spread of its channel, from 0 (not) to 1 (completely).
 
-        It begins to widen where a query is farther from any observation (`around.distance`) than nearly all values that
-        the calibration was fitted to; it is complete at about four times that distance.
+        It begins to widen where a query is farther from observations (`around.distance`) than `reach`, within which
+        nearly all values lay that the calibration was fitted to; it is complete at about four times that distance.
         """
         return ((log_distance(around) - self.reach[around.side]) / WIDENS_OVER).clamp(0, 1)
 
@@ -170,7 +170,8 @@ class Calibration(nn.Module):
         The weights of the model and of simple methods (such as the straight line between neighbours) are fitted by
         squared errors, then the spread by likelihood. If some of the values are limits, the second step also fits the
         weights: the mean of the values that were measured is not that of all. Values on a side where all are limits
-        count for nothing, as they are likely under any spread that is large enough.
+        count for nothing, as they are likely under any spread that is large enough. For a model without a spread, only
+        the first step is made.
 
         Args:
             parameters: P of the model's likelihood, its prediction of each hidden value.
@@ -297,10 +298,8 @@ class Calibration(nn.Module):
 def prior() -> Float[Tensor, "T P"]:
     """Return the coefficients before any fit: mostly the model, with its spread, for every series and distance.
 
-    Returns:
-        Float64, a column for each of the P coefficients: logits of the weights of the model and the simple methods,
-        then constant and slope of the log variance. There is a row for each of the T numbers that describe a channel;
-        only that of the first, the constant 1, differs from 0.
+    They are float64, with the P coefficients of a query as columns, and a row for each of the T numbers that describe a
+    channel; only the row of the first, the constant 1, differs from 0.
     """
     return torch.tensor([PRIOR, *((0.0,) * len(PRIOR),) * (TRAITS - 1)], dtype=torch.float64)
 
@@ -471,9 +470,10 @@ def representatives(group: Int[Tensor, " n"]) -> tuple[Int[Tensor, " m"], Float[
 
 
 def _sample(dataset: SeriesDataset, hidden: float, seed: int) -> SeriesDataset:
-    """Draw series of a data set by `seed`, so many that one draw of masks hides about `hidden` of their values.
+    """Draw series of a data set by `seed`, so many that a quarter of all their values is about `hidden` values.
 
-    They keep their order; all series are returned if they are too few.
+    A quarter is what one draw of masks hides. The series keep their order. At least one is drawn; all are returned if
+    even they have too few values.
     """
     order = np.random.default_rng(seed).permutation(len(dataset))
     hides = np.cumsum(dataset.lengths[order]) * len(dataset.value_names) * HIDDEN_BY_EACH

@@ -39,8 +39,8 @@ def importance(pipeline: Pipeline, dataset: SeriesDataset, on_step: Any = None) 
         on_step: called with (batches done, batches in all), for progress bars; None for none.
 
     Raises:
-        InputError: a model without a head; series longer than the model reads in one piece; series with other columns
-            or channels than those of training.
+        InputError: a model without a head, or of arrays; series longer than the model reads in one piece; series with
+            other columns or channels than those of training.
     """
     labels = pipeline.require_labels()
     preprocessor = pipeline.require_series()

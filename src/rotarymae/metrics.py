@@ -22,14 +22,8 @@ COVERAGE, WIDTH = "interval90_coverage", "interval90_width"
 CALIBRATION_ERROR = "expected_calibration_error"
 CONCORDANCE, BRIER, SURVIVAL_ERROR = "concordance", "integrated_brier_score", "survival_calibration_error"
 OUTPUT = "_output_"  # between a metric's name and the number of an output, where there are several
-EARLY_SHOWN = (
-    "auroc",
-    "macro_f1",
-    "log_loss",
-    RMSE,
-    COVERAGE,
-    CONCORDANCE,
-)  # of early answers, in the table and the picture
+# Of early answers, in the table and the picture.
+EARLY_SHOWN = ("auroc", "macro_f1", "log_loss", RMSE, COVERAGE, CONCORDANCE)
 RESAMPLES = 200  # of the scored series, for intervals; of many series fewer, whose metrics take long and vary little
 MIN_RESAMPLES, MAX_SERIES_IN_RESAMPLES = 40, 1_000_000
 
@@ -112,11 +106,11 @@ def classification_metrics(
 ) -> dict[str, float]:
     """Score a classification of S series: return {metric: value}, by the names in `METRICS`.
 
-    Always there are "accuracy", "macro_f1", "log_loss" (nats), "expected_calibration_error", and "rare_f1" and
-    "rare_average_precision" of the rarest class. With two classes there are "auroc", "average_precision" and
-    "brier_score" of the second class. With more there are "macro_auroc" and "macro_average_precision", means over the
-    classes that occur, each against the rest. Areas and average precisions are NaN if only one class occurs, and that
-    of the rarest class also if it does not occur.
+    Always there are "accuracy", "macro_f1" (the mean over classes that occur or are decided), "log_loss" (nats),
+    "expected_calibration_error", and "rare_f1" and "rare_average_precision" of the rarest class. With two classes there
+    are "auroc", "average_precision" and "brier_score" of the second class. With more there are "macro_auroc" and
+    "macro_average_precision", means over the classes that occur, each against the rest. Areas and average precisions
+    are NaN if only one class occurs, and that of the rarest class also if it does not occur.
 
     Args:
         truth: class numbers int [S] from 0.
@@ -243,8 +237,9 @@ def interval_metrics(truth: np.ndarray, predicted: np.ndarray, half_widths: np.n
 def survival_metrics(truth: np.ndarray, probabilities: np.ndarray, labels: EventTimes) -> dict[str, float]:
     """Score survival predictions of S series: return {metric: value}, with three metrics.
 
-    "concordance" is Harrell's, by the expected time. "integrated_brier_score" is the mean over time, from the first to
-    the last inner edge of the intervals (only edges before the longest duration count); NaN if there is no such edge.
+    "concordance" is Harrell's, by the expected time; NaN if no two series can be compared. "integrated_brier_score" is
+    the mean over time, from the first to the last inner edge of the intervals, or with one interval at its end (only
+    edges before the longest duration count); NaN if there is no such edge.
     "survival_calibration_error" compares, in at most five groups of series with similar expected times, the mean
     predicted survival with Kaplan and Meier's estimate. It is the mean absolute difference at `labels.times`, as far as
     they are not after a group's longest duration, weighted by the groups' sizes; NaN if there is no such time.
@@ -319,8 +314,8 @@ def interval_words(content: Mapping[str, Any]) -> str:
         chosen = content["predictor"]["chosen"]
         spreads = [f"{metric} {text}" for metric, text in fold_rows(content)[method_words(chosen)].items()]
         return f"Mean and standard deviation over folds of {method_words(chosen)!r}: {', '.join(spreads)}."
-    spread = content.get("intervals")
-    if spread is None:
+    spread = content.get("intervals", {"metrics": {}})
+    if not spread["metrics"]:
         return ""
     spans = [f"{metric_of(name).words} {low:.3g} to {high:.3g}" for name, (low, high) in spread["metrics"].items()]
     return (
@@ -351,12 +346,12 @@ def early_rows(content: Mapping[str, Any]) -> dict[str, dict[str, dict[str, floa
 
     Returns:
         {metric: {method: {time span: score}}}, with metrics and methods named in words. Metrics are those in
-        `EARLY_SHOWN` that the task has. Time spans are those of the evaluation, such as "+10d" for the first ten days,
-        and last "whole", for whole series.
+        `EARLY_SHOWN` that the network has, of each output where there are several. Time spans are those of the
+        evaluation, such as "+10d" for the first ten days, and last "whole", for whole series.
     """
     task = next(task for task in TASKS if task in content)
     each = {f"+{span}": scores for span, scores in content["early"]["at"].items()} | {"whole": content[task]}
-    shown = [name for name in EARLY_SHOWN if name in content[task]["model"]]
+    shown = [name for kind in EARLY_SHOWN for name in content[task]["model"] if name.partition(OUTPUT)[0] == kind]
     return {
         metric_of(name).words: {
             method_words(method): {span: scores[method][name] for span, scores in each.items()}

@@ -36,6 +36,7 @@ from rotarymae.partners.baselines import (
     constant,
     predict_simply,
 )
+from rotarymae.partners.intervals import INTERVAL
 from rotarymae.pipeline import Pipeline
 from rotarymae.prediction import embed, predict_and_embed
 from rotarymae.preprocess import ObservationPreprocessor
@@ -108,7 +109,8 @@ def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> 
     guesses = {name: predicted[scored] for name, predicted in every.items()} | _guess(labels, truth[known], len(scored))
     outcome.baselines = {name: guess for name, guess in guesses.items() if name != chosen}
     outcome.half_widths = outcome.pipeline.half_widths(predictor=chosen)
-    outcome.metrics[labels.task] = _scores(measure, truth[scored], guesses, _widths(outcome.pipeline))
+    widths = partial(outcome.pipeline.half_widths, INTERVAL)
+    outcome.metrics[labels.task] = _scores(measure, truth[scored], guesses, widths)
     outcome.metrics["intervals"] = intervals(chosen, measure, truth[scored], guesses[chosen])
     outcome.metrics["predictor"] = predictor.describe()
     unseen = [name for i, name in enumerate(outcome.classes) if i not in truth[scored]]
@@ -168,14 +170,6 @@ def _scores(
     }
 
 
-def _widths(pipeline: Pipeline) -> Callable[[str], np.ndarray | None]:
-    """Return a function that is called with a method's name and returns half the width of its 90 % intervals.
-
-    It returns an array [outputs], in the targets' units, or None for a method without intervals in this pipeline.
-    """
-    return lambda name: pipeline.half_widths(predictor=name)
-
-
 def evaluate_predictions(
     pipeline: Pipeline,
     dataset: AnyDataset,
@@ -186,8 +180,8 @@ def evaluate_predictions(
 ) -> dict[str, Any]:
     """Return metrics on labelled series, laid out as in metrics.json; series without a label are left out.
 
-    Scored are the fine-tuned network, the methods next to it (boosted trees), and their combination. With `spans` and
-    `since` they are also scored on series that are cut off early.
+    Scored are the fine-tuned network, the methods next to it (such as boosted trees), and their combination. With
+    `spans` and `since` they are also scored on series that are cut off early.
 
     Args:
         pipeline: has all of these methods.
@@ -217,7 +211,7 @@ def evaluate_predictions(
     truth = labels.truth(targets[rows])
     part = dataset.select(rows)
     every, choice = pipeline.every(part, on_step), pipeline.predictor.choice
-    measure = _measure(labels, truth)
+    measure, widths = _measure(labels, truth), partial(pipeline.half_widths, INTERVAL)
     early = {}
     if spans and since is not None:
         begun = np.flatnonzero(np.isfinite(since[rows]))
@@ -228,15 +222,14 @@ def evaluate_predictions(
             )
         each = {name: known_at(part.select(begun), since[rows[begun]] + span) for name, span in spans.items()}  # pyright: ignore
         scored = {
-            name: _scores(measure, truth[begun], pipeline.every(cut, on_step), _widths(pipeline))
-            for name, cut in each.items()
+            name: _scores(measure, truth[begun], pipeline.every(cut, on_step), widths) for name, cut in each.items()
         }
         early = {"early": {"series": len(begun), "left_out": len(rows) - len(begun), "at": scored}}
     return {
         "series": {"labelled": len(rows), "unlabelled": len(dataset) - len(rows)},
         "scored_on": "labelled",
         "noun": dataset.noun,
-        labels.task: _scores(measure, truth, every, _widths(pipeline)),
+        labels.task: _scores(measure, truth, every, widths),
         **early,
         "intervals": intervals(choice, measure, truth, every[choice]),
         "predictor": pipeline.predictor.describe(),
@@ -253,7 +246,7 @@ def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -
         outcome: has the data, the labels, and an `Ensemble` as its pipeline. It is changed in place: `predicted`,
             `half_widths`, `baselines`, `fold_of`, `fold_weights` (for classes) and `metrics` are set. `metrics` has the
             scores over all series under the name of the task, and under "folds" {method: {metric: {"mean": number,
-            "std": number, "folds": a number for each fold}}}.
+            "std": number, "folds": a number for each fold}}}, for methods and metrics that all folds have.
         splits: the split of each fold, in the order of `Ensemble.members`.
         reporter: shows progress, and which method predicts.
     """
@@ -269,7 +262,7 @@ def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -
         with reporter.bar(f"predicting fold {number}") as on_step:
             guesses = member.every(dataset.select(split.test), on_step)
         known = np.sort(np.concatenate([split.train, split.validation]))
-        theirs, widths = member.require_labels(), _widths(member)
+        theirs, widths = member.require_labels(), partial(member.half_widths, INTERVAL)
         guesses |= _guess(theirs, truth[known], len(split.test))
         for name, guess in guesses.items():
             of_all = predicted.setdefault(name, np.zeros((series, labels.outputs)))
@@ -291,7 +284,6 @@ def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -
         outcome.predicted[outcome.split.unlabelled] = pipeline.outputs(dataset.select(outcome.split.unlabelled))
         weights[outcome.split.unlabelled] = getattr(labels, "weights", ()) or 1.0
     outcome.baselines = {name: predicted[name][rows] for name in names if name != choice}
-    every = {name: {metric: [fold[name][metric] for fold in folds] for metric in folds[0][name]} for name in names}
     outcome.metrics |= {
         "series": {"labelled": len(rows), "unlabelled": len(outcome.split.unlabelled)},
         "scored_on": "folds",
@@ -302,16 +294,23 @@ def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -
             {name: predicted[name][rows] for name in names},
             lambda name: half[name][rows] if name in half else None,
         ),
-        "folds": {
-            name: {
-                metric: {"mean": float(np.mean(each)), "std": float(np.std(each, ddof=1)), "folds": each}
-                for metric, each in every[name].items()
-            }
-            for name in names
-        },
+        "folds": {name: _over_folds([fold[name] for fold in folds]) for name in names},
         "predictor": pipeline.predictor.describe() | {"folds": [m.predictor.describe() for m in pipeline.members]},
     }
     reporter.say(f"predictions are those of {method_words(choice)!r}: {outcome.metrics['predictor']['because']}")
+
+
+def _over_folds(scores: Sequence[dict[str, float]]) -> dict[str, dict[str, Any]]:
+    """Return {metric: {"mean": number, "std": number, "folds": a number for each fold}} of one method.
+
+    `scores` are {metric: value} of each fold. Metrics that some fold lacks are left out, such as those of intervals
+    where its validation series were too few.
+    """
+    each = {name: [one[name] for one in scores] for name in scores[0] if all(name in one for one in scores)}
+    return {
+        name: {"mean": float(np.mean(values)), "std": float(np.std(values, ddof=1)), "folds": values}
+        for name, values in each.items()
+    }
 
 
 def _score_reconstruction(outcome: Outcome, part: ArrayDataset, reporter: Reporter) -> None:
@@ -432,15 +431,17 @@ def compare_at_hidden(
     Returns:
         {name of a column of values: row}. A row is a dictionary:
 
-        - "hidden_observations": the number of compared observations; "limits": the number of values that are left out,
-          if there are any.
+        - "hidden_observations": the number of compared observations; "limits": the number of values that are missing or
+          only limits, if there are any.
         - "methods": {method: {error: number}}. "root_mean_squared_error_scaled" is of standardised values. Rows of a
           single channel, and of data without channels, also have "root_mean_squared_error" and "median_absolute_error",
           in the table's unit.
-        - "share_inside_band": {share of a band: share of the values inside}, if `answers` has bands.
+        - "share_inside_band": {share of a band: share of the values inside}, if `answers` has bands and anything is
+          compared.
         - "channels": {channel: row}, if the data has channels.
-        - "by_distance": a list of rows, for groups of at least 20 hidden observations by their distance in time to the
-          nearest visible one. In each, "above" is the lower edge of the group, in the preprocessor's unit of time.
+        - "by_distance": a list of rows, for groups of at least 20 compared observations by their distance in time to
+          the nearest visible one of the channel. In each, "above" is the lower edge of the group, in units of position;
+          without a visible one the distance is infinite.
     """
     scaler, truth = preprocessor.values, np.asarray(measured(hidden), np.float64)
     channels = channel_index(hidden)
@@ -450,17 +451,12 @@ def compare_at_hidden(
     inside = {share: (truth >= lower) & (truth <= upper) for share, (lower, upper) in answers.bands.items()}
 
     def measure(rows: np.ndarray, v: int, own_unit: bool) -> dict[str, Any]:
-        """Return a row of errors for some of the hidden observations and one column of values.
+        """Return the row, without "channels" and "by_distance", of some hidden observations and one column of values.
 
         Args:
-            rows: indices of the observations.
+            rows: indices of the observations; if none of them can be compared, errors are NaN.
             v: index of the column of values.
             own_unit: whether to return errors in the table's unit as well; standardised ones are always there.
-
-        Returns:
-            A dictionary with "hidden_observations" (number of those that all methods predict) and "methods" ({method:
-            {error: number}}; NaN without observations). It has "limits" if values are missing or limits, and
-            "share_inside_band" if there are bands and observations.
         """
         # A channel that training never saw has no mean: methods are compared where all of them answer.
         limits = int(np.isnan(truth[rows, v]).sum())
@@ -491,10 +487,9 @@ def compare_at_hidden(
             }
         # How far a hidden observation lies from any that is left, in units of position: some median gaps.
         far = np.searchsorted(DISTANCES, answers.distance / preprocessor.positions.unit)
+        groups = [(edge, measure(every[far == k], v, own_unit=False)) for k, edge in enumerate((0.0, *DISTANCES))]
         row["by_distance"] = [
-            {"above": ([0.0, *DISTANCES])[k], **measure(every[far == k], v, own_unit=False)}
-            for k in range(len(DISTANCES) + 1)
-            if (far == k).sum() >= MIN_HIDDEN
+            {"above": edge, **part} for edge, part in groups if part["hidden_observations"] >= MIN_HIDDEN
         ]
         rows_of[name] = row
     return rows_of

@@ -166,7 +166,7 @@ class Fold:
 
     @property
     def values(self) -> np.ndarray:
-        """Return the values of the column [S], by which series are grouped; an empty array without a column."""
+        """Return the column's values for all S series, [S], by which they are grouped; an empty array without one."""
         return np.zeros(0) if self.column is None else self.column.values
 
 
@@ -181,8 +181,8 @@ def make_split(
 ) -> tuple[Split, dict[str, Any]]:
     """Split a data set for training, validation and scoring.
 
-    Series without a label go with their group; if it is held out, they are not used for training. Every class is in
-    each part if possible, and always in train.
+    Series without a label go with their group; if it is held out, they are not used for training. Classes keep their
+    proportions as far as whole series and groups allow, and every class is in train.
 
     Args:
         series: number of series S.
@@ -198,14 +198,14 @@ def make_split(
     Returns:
         The parts, and a dictionary for metrics.json on how they were made. Its "by" is the name of the column, or None.
         "method" is "random", "fold", "column" (it names the parts), "groups" or "latest". "drawn" is a list of the
-        parts that were drawn series by series although there is a column. "left_out" is the number of series in
-        `Split.left_out`, and "parts" is {part: number of labelled series}. With a fold there are also its number "fold"
-        and the number of "folds".
+        parts that were drawn series by series although there is a column; [] with a fold. "left_out" is the number of
+        series in `Split.left_out`, and "parts" is {part: number of labelled series}. With a fold there are also its
+        number "fold" and the number of "folds".
 
     Raises:
-        InputError: a share outside 0 to 1, or one that leaves too few series; a class that would be held out
+        InputError: a share below 0 or not below 1, or one that leaves too few series; a class that would be held out
             completely; a labelled series without a value in the column, or only one value in it; other words next to
-            train or test; more folds than series or groups.
+            train or test; fewer than two folds, or more than series or groups.
     """
     column = by.column if isinstance(by, Fold) else by
     group = None if column is None else column.groups(rows)
@@ -279,8 +279,8 @@ def fold_of(series: int, classes: np.ndarray | None, groups: np.ndarray | None, 
 
     Args:
         series: number of series S.
-        classes: [S], the class of each series; None for one class. Proportions are not kept if, without groups, every
-            class has fewer series than `folds`.
+        classes: [S], the class of each series; None for one class. Proportions are not kept if every class has fewer
+            series than `folds`.
         groups: [S], the group of each series; None without groups.
         folds: number of folds.
         seed: for the random assignment.
@@ -297,7 +297,7 @@ def fold_of(series: int, classes: np.ndarray | None, groups: np.ndarray | None, 
             f"{noun}."
         )
     kinds = np.zeros(series, np.int64) if classes is None else np.unique(classes, return_inverse=True)[1]
-    if groups is None and np.bincount(kinds).max() < folds:  # no class can be in each: there is nothing to stratify
+    if np.bincount(kinds).max() < folds:  # no class can be in each: there is nothing to stratify
         kinds = np.zeros(series, np.int64)
     splitter = (StratifiedKFold if groups is None else StratifiedGroupKFold)(
         folds, shuffle=True, random_state=seed % 2**32
@@ -313,8 +313,10 @@ def fold_of(series: int, classes: np.ndarray | None, groups: np.ndarray | None, 
 def some_groups(groups: np.ndarray, classes: np.ndarray | None, share: float, seed: int) -> np.ndarray:
     """Choose whole groups of series to hold out, with about a given share of the series and no class completely.
 
+    The groups are dealt into folds; tried are each fold, or for a share above 0.5 each choice of all folds but one.
+
     Args:
-        groups: [S] the group of each series.
+        groups: [S] the group of each series, at least two different ones.
         classes: [S] the class of each series, or None without classes.
         share: of the series, more than 0 and less than 1.
         seed: for the random assignment.
@@ -323,7 +325,7 @@ def some_groups(groups: np.ndarray, classes: np.ndarray | None, share: float, se
         A mask, bool [S], True for series of these groups.
 
     Raises:
-        InputError: no groups can be held out without losing a class.
+        InputError: each choice that is tried would lose a class.
     """
     folds = min(max(2, round(1 / min(share, 1 - share))), len(np.unique(groups)))
     number = fold_of(len(groups), classes, groups, folds, seed)
@@ -333,8 +335,9 @@ def some_groups(groups: np.ndarray, classes: np.ndarray | None, share: float, se
         if not whole and (classes is None or np.isin(classes, classes[~held]).all()):
             return held
     raise InputError(
-        "no group can be held out: each holds all series of some class, which training would then lack. Split by "
-        "another column, or leave such a class out."
+        f"to hold out {share:.0%} of the series, {folds} choices of whole groups were tried, and each holds all series "
+        "of some class, which training would then lack. Hold out another share, split by another column, or leave such "
+        "a class out."
     )
 
 
@@ -383,8 +386,9 @@ def latest(number: np.ndarray, share: float) -> int:
 def split_off(rows: np.ndarray, classes: np.ndarray | None, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Draw a random share of the rows; return (rest, part), each a selection of `rows` in their order.
 
-    Every class is in both if possible, and always in the rest, because a class without training series cannot be
-    learnt.
+    Classes keep their proportions, to whole series, unless the smaller of the two has fewer series than there are
+    classes. Every class is in the rest, because a class without training series cannot be learnt; of few rows the part
+    may then be empty.
 
     Args:
         rows: indices into `classes`.

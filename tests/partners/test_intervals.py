@@ -1,6 +1,7 @@
 """Intervals of numbers: by hand, their coverage, and what keeps them."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from rotarymae.partners.intervals import MAX_ERRORS, half_widths, least_errors, 
 from rotarymae.run import run_fit, run_folds
 from rotarymae.run_folder import prediction_columns
 from rotarymae.scale import predictions
+from rotarymae.splits import SplitColumn
 
 
 def test_half_widths_by_hand():
@@ -150,6 +152,16 @@ def test_folds_pool_the_errors_of_their_members(tmp_path):
     )
     value, lower, _ = ensemble.predict(dataset, return_interval=0.9)
     np.testing.assert_allclose(value - lower, ensemble.half_widths()[0])
+
+
+def test_folds_of_which_one_has_too_few_errors_have_no_intervals(tmp_path):
+    dataset, size = waves(81)
+    site = SplitColumn("site", np.repeat(["a", "b"], (41, 40)).astype(object))
+    config = replace(FIT, predictor="model", validation_fraction=0.2)
+    outcome = run_folds(dataset, size, config, tmp_path / "run", 2, task="regression", split_by=site)
+    assert [member.half_widths() is None for member in outcome.pipeline.members] == [False, True]
+    for scores in (outcome.metrics["folds"]["model"], outcome.metrics["regression"]["model"]):
+        assert set(scores) == {"root_mean_squared_error", "mean_absolute_error", "r2"}
 
 
 def test_columns_of_classes_have_no_intervals(run):

@@ -7,6 +7,8 @@ import shutil
 import lightgbm
 import numpy as np
 import pytest
+import safetensors.torch
+import torch
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 from scipy.special import softmax
@@ -26,7 +28,16 @@ from rotarymae.partners import (
     features,
     fit_partners,
 )
-from rotarymae.partners.boosting import COMMON, QUICK, SEEDS, SLOW, BoostedTrees, check_trees, fit_trees
+from rotarymae.partners.boosting import (
+    COMMON,
+    QUICK,
+    SEEDS,
+    SLOW,
+    BoostedTrees,
+    check_trees,
+    fit_trees,
+    series_features,
+)
 from rotarymae.partners.combine import choose_temperature, choose_weights, combine, temper
 from rotarymae.partners.convolutions import RandomConvolutions, on_grid
 from rotarymae.partners.predictor import PREDICTOR_FORMAT
@@ -135,7 +146,6 @@ def test_trees_are_those_of_lightgbm(classes):
     scores = np.mean([one.predict_proba(x, raw_score=True) for one in several], axis=0)
     expected = softmax(scores if classes > 2 else np.stack([0 * scores, scores], 1), axis=1)
     np.testing.assert_allclose(fitted.predict(x), expected, rtol=1e-10)
-    assert fitted.predict(x[:0]).shape == (0, classes)
 
 
 def test_each_output_is_boosted_in_its_own_unit():
@@ -168,6 +178,8 @@ TAMPERED = {
     "a leaf that is none": ("right_child=", lambda old: old.rpartition(" ")[0] + " -999"),
     "a feature that is none": ("split_feature=", lambda old: "99" + old[1:]),
     "a negative feature": ("split_feature=", lambda old: "-1" + old[1:]),
+    "a feature beyond 64 bits": ("split_feature=", lambda old: "9" * 30 + old[1:]),
+    "an index that LightGBM reads otherwise": ("split_feature=", lambda old: "0_1" + old[1:]),
     "a categorical split": ("decision_type=", lambda old: "1" + old[1:]),
     "a threshold of nan": ("threshold=", lambda old: "nan" + old[old.index(" ") :]),
     "an infinite leaf": ("leaf_value=", lambda old: "inf" + old[old.index(" ") :]),
@@ -499,6 +511,13 @@ def test_other_series_than_in_training_are_refused(chosen):
     other = dataclasses.replace(data, value_names=("height",))
     with refuses("lacking", "value", "unknown", "height"):
         predictor.predict(np.full((60, 2), 0.5), other)
+    known = series_features(data, ())[1]
+    for names, words in (
+        ((*known, "more"), "lacking 'more', unknown none"),
+        (known[::-1], "lacking none, unknown none"),
+    ):
+        with refuses("in their order", words):
+            series_features(data, (), names)
     with refuses("outputs", "another run", error=ModelDirectoryError):
         predictor.predict(np.full((60, 3), 1 / 3), data)
 
@@ -550,6 +569,18 @@ def test_where_time_is_short_partners_learn_from_some_series_of_every_class(monk
     assert not np.array_equal(every.predictions["features"], fitted.predictions["features"])
 
 
+@pytest.mark.parametrize("error", [ValueError, MemoryError])
+def test_a_partner_that_fails_is_left_out(error, monkeypatch):
+    def fails(*_):
+        raise error("too much")
+
+    monkeypatch.setattr(BoostedFeatures, "fit", fails)
+    (data, classes), reporter = waves(12), Reporter(quiet=True)
+    fitted = fit_partners("auto", "classification", data, classes, np.arange(8), np.arange(8, 12), 2, (), 0, reporter)
+    assert list(fitted.partners) == list(fitted.predictions) == ["convolutions"]
+    assert f"left out ({error.__name__}: too much)" in reporter.warnings[0]
+
+
 @pytest.mark.parametrize("series", [4, 6, 12])
 def test_tiny_sets_and_one_class_in_validation(series):
     data, classes = waves(series)
@@ -586,7 +617,7 @@ def test_damaged_and_foreign_files_are_refused(chosen, tmp_path):
     broken("features.txt")
     fresh()
     (folder / "other.txt").write_text("of another run")
-    broken("predictor.json", "partners")
+    broken("other.txt", "no file of this model")
 
 
 def sealed(folder, described):
@@ -671,6 +702,7 @@ ARRAYS = {
     "center": lambda x: x * np.nan,
     "scale": lambda x: x * 0,
     "dilation": lambda x: x * 10**6,
+    "huge dilation": lambda x: x + 2**61,
     "mix": lambda x: x + 2,
     "bias": lambda x: x[:, :50],
     "weight": lambda x: x[:-1],
@@ -688,11 +720,19 @@ def test_made_up_arrays_are_refused(kind, saved, tmp_path):
     elif kind == "missing":
         del arrays["mix"]
     else:
-        arrays[kind] = np.ascontiguousarray(ARRAYS[kind](arrays[kind]))
+        name = kind.split()[-1]
+        arrays[name] = np.ascontiguousarray(ARRAYS[kind](arrays[name]))
     save_file(arrays, file)
     sealed(folder, json.loads((folder / "predictor.json").read_text()))
     with refuses("convolutions.safetensors", error=ModelDirectoryError):
         Predictor.load(folder)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float8_e5m2])
+def test_an_array_of_a_dtype_that_numpy_lacks_is_refused(dtype, tmp_path):
+    safetensors.torch.save_file({"a": torch.ones(3).to(dtype)}, tmp_path / "a.safetensors")
+    with refuses("a.safetensors", error=ModelDirectoryError):
+        base.load_arrays(tmp_path / "a.safetensors", {"a": (np.float64, (3,))})
 
 
 def test_a_full_disk_is_an_os_error(chosen, monkeypatch, tmp_path):

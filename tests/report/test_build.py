@@ -16,6 +16,7 @@ from rotarymae.report.build import write_report
 from rotarymae.report.pictures import CURVE_POINTS, verdict
 from rotarymae.run import run_fit
 from rotarymae.series import hide
+from rotarymae.splits import Split
 from rotarymae.training.fit_config import FitConfig
 
 pytestmark = pytest.mark.usefixtures("whole")
@@ -176,6 +177,35 @@ def test_errors_and_coverage_are_drawn_by_distance():
     assert [line.get_ydata().tolist() for line in left.lines] == [[0.2, 0.2], [0.3, 0.3]]
     assert [text.get_text() for text in left.get_xticklabels()] == ["≤ 5", "> 20"]
     assert right.lines[0].get_ydata().tolist() == [0.7, 0.7] and list(right.lines[1].get_ydata()) == [0.68, 0.68]
+
+
+def test_the_probabilities_that_are_drawn_are_those_of_the_most_probable_class(two_classes):
+    """Also where weights decide for another class, as those of the best F1."""
+    outcome = dataclasses.replace(
+        two_classes,
+        fit=dataclasses.replace(two_classes.fit, split=Split(np.arange(0), np.arange(0), np.arange(24))),
+        predicted=np.tile([0.75, 0.25], (24, 1)),
+        labels=np.array(["nova", *[HOSTILE] * 3] * 6),
+        fold_weights=np.tile([1.0, 9.0], (24, 1)),
+    )
+    (drawing,) = pictures.draw_reliability(outcome)
+    assert drawing.figure.axes[0].lines[1].get_xydata().tolist() == [[0.75, 0.75]]
+
+
+def test_an_output_without_any_scored_label_is_not_drawn(data, tmp_path):
+    labels = np.stack([np.linspace(0, 1, 16), np.linspace(1, 2, 16)], 1)
+    outcome = run_fit(data, labels, dataclasses.replace(ONCE, predictor="model"), tmp_path / "run")
+    outcome.labels[outcome.split.scored, 1] = np.nan
+    (drawing,) = pictures.draw_regression(outcome)
+    assert drawing.caption.startswith("Output 1 of 2.")
+
+
+def test_a_verdict_says_what_is_not_known_and_keeps_names_as_they_are():
+    says, nothing = "of the class {} in {} of pairs", {"auroc": float("nan")}
+    said = build._compared(says, {"model": nothing, "features": nothing}, "auroc", "model", build._per_cent)
+    assert said == "of the class {} in an unknown share of pairs (model)."
+    said = build._compared(says, {"model": {"auroc": 0.5}, "features": nothing}, "auroc", "model", build._per_cent)
+    assert said == "of the class {} in 50 % of pairs (model)."
 
 
 def test_no_name_of_a_users_can_run_or_format_anything(two_classes, tmp_path):

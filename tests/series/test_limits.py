@@ -22,6 +22,7 @@ from rotarymae.partners import features
 from rotarymae.plots import interpolation
 from rotarymae.preprocess import DatasetExamples, ObservationPreprocessor
 from rotarymae.queries import as_queries, grid
+from rotarymae.report.pictures import draw_by_distance
 from rotarymae.scoring import compare_at_hidden
 from rotarymae.series import cells, hide, mapped, measured
 from rotarymae.series import dataset as dataset_file
@@ -392,6 +393,12 @@ def test_limits_are_left_out_of_errors_and_counted():
     limits = int((hidden.sides != 0).sum())  # pyright: ignore
     assert limits and row["limits"] == limits and row["hidden_observations"] == len(hidden.times) - limits
     assert np.isfinite(row["methods"]["model"][SCALED_RMSE])
+    far = np.arange(len(hidden.times)) % 2 == 1  # limits only: no group that is compared
+    distant = replace(answer, distance=np.where(far, 50.0, 0.1) * pipeline.require_series().positions.unit)
+    mixed = replace(hidden, sides=-far[:, None].astype(np.int8))
+    rows = compare_at_hidden(pipeline.require_series(), mixed, distant, {"model": answer.mean})["value"]["by_distance"]
+    assert [(one["above"], one["hidden_observations"]) for one in rows] == [(0.0, len(far) // 2)]
+    assert draw_by_distance(rows, 1.0).figure.axes
     scores = pipeline.anomaly_score(data)
     assert np.isfinite(scores).all()
 

@@ -10,6 +10,7 @@ import torch
 from _runs import FIT, examples, series
 from conftest import TINY, command, refuses, two_kinds, write_csv
 from rotarymae.counter_rng import counter_uniform
+from rotarymae.metrics import early_rows
 from rotarymae.partners import BoostedFeatures
 from rotarymae.preprocess.examples import cut_tokens
 from rotarymae.series import known_at, with_early
@@ -110,6 +111,12 @@ def test_evaluate_refuses_other_times(run, capsys, options, words):
     assert command("evaluate", run / "run", run / "t.csv", "--label", "kind", *options) == 2
     error = capsys.readouterr().err
     assert all(word in error for word in words)
+
+
+def test_early_scores_of_several_outputs_are_shown_for_each():
+    scores = {"model": {"root_mean_squared_error_output_0": 1.0, "root_mean_squared_error_output_1": 2.0}}
+    rows = early_rows({"regression": scores, "early": {"at": {"2": scores}}})
+    assert rows == {f"RMSE of output {i}": {"model": {"+2": 1.0 + i, "whole": 1.0 + i}} for i in (0, 1)}
 
 
 def test_pictures_do_not_end_early():

@@ -183,6 +183,7 @@ def test_intervals_are_as_wide_as_chance(whole):
     assert np.isfinite(list(found["metrics"].values())).all()
     words = interval_words({"intervals": {"method": "model", "share": 0.95, "metrics": {"r2": [0.51234, 0.75]}}})
     assert all(part in words for part in ("95 %", "'model'", "R² 0.512 to 0.75"))
+    assert interval_words({"intervals": {"method": "model", "share": 0.95, "metrics": {}}}) == ""
 
 
 def test_metrics_of_classes_by_hand():

@@ -12,7 +12,7 @@ import pytest
 from _runs import FIT, series
 from conftest import TINY, command, refuses, two_kinds, write_csv
 from rotarymae.run import run_fit
-from rotarymae.splits import Fold, SplitColumn, latest, make_split, some_groups, split_off, split_words
+from rotarymae.splits import Fold, SplitColumn, fold_of, latest, make_split, some_groups, split_off, split_words
 from rotarymae.tables import align_column
 
 
@@ -44,7 +44,7 @@ def test_the_share_is_met_as_nearly_as_groups_allow():
     for share in (0.25, 0.75):
         assert some_groups(sizes, None, share, 0).mean() == share
     assert some_groups(np.array([0, 0, 0, 0, 1, 1]), None, 0.1, 0).tolist() == [False] * 4 + [True] * 2  # at least one
-    with refuses("no group", "class"):
+    with refuses("50%", "2 choices", "class"):
         some_groups(np.array([0, 0, 1, 1]), np.array(["x", "x", "y", "y"]), 0.5, 0)
 
 
@@ -66,6 +66,12 @@ def test_each_labelled_series_is_in_one_fold(grouped):
     assert any(len(one.left_out) for one in splits) is grouped
     said = split_words(make_split(80, rows, labels[rows], 0.25, 0.2, 3, folds[1])[1])
     assert said.startswith("fold 2 of 4") and ("'site'" in said) is grouped
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(6)])
+def test_classes_with_fewer_series_than_folds_are_dealt_at_random(groups):
+    number = fold_of(6, np.repeat([0, 1, 2], 2), groups, 5, 0)
+    assert sorted(np.bincount(number)) == [1, 1, 1, 1, 2]
 
 
 def test_folds_that_cannot_be_are_refused():

@@ -44,10 +44,9 @@ class Partner(Protocol):
 
     @classmethod
     def rows(cls, task: str, dataset: AnyDataset) -> int:
-        """Return the number of series that the method learns from: those of the training data, and copies of them.
+        """Return the number of series and altered copies of series that the method is to learn from.
 
-        This method returns their number alone, len(dataset). A partner that also learns from altered copies of them,
-        such as shortened ones, returns more.
+        This base method returns the number of series, for no copies.
 
         Args:
             task: "classification", "regression" or "survival".
@@ -77,6 +76,9 @@ class Partner(Protocol):
             seed: fixes all random choices; the same seed gives the same method.
             rows: number of series and altered copies to learn from, at least S; None means as many as the method
                 `rows` returns. Partners that make no copies do not read it.
+
+        Raises:
+            ValueError: the method cannot learn from these series, such as too few; an InputError is one.
         """
         ...
 
@@ -89,12 +91,16 @@ class Partner(Protocol):
             training targets.
 
         Raises:
-            InputError: other channels or value columns than in training.
+            InputError: other channels, value columns or static columns than in training.
         """
         ...
 
     def save(self, path: Path) -> dict[str, Any]:
-        """Write the fitted arrays or trees to the file `path`; return what else `load` needs, as JSON can hold it."""
+        """Write the fitted arrays or trees to the file `path`; return what else `load` needs, as JSON can hold it.
+
+        Raises:
+            OSError: the file cannot be written, as on a full disk.
+        """
         ...
 
     @classmethod
@@ -138,7 +144,8 @@ def load_arrays(path: Path, layout: dict[str, tuple[type, tuple[int | str, ...]]
     """
     try:
         arrays = load_file(path)
-    except (SafetensorError, OSError, KeyError, ValueError) as error:
+    # Of a dtype that numpy lacks, such as bfloat16, safetensors gives a TypeError or an AttributeError.
+    except (SafetensorError, OSError, KeyError, ValueError, TypeError, AttributeError) as error:
         raise ModelDirectoryError(f"{path} cannot be read as safetensors: {error}. {ANEW}") from None
     if set(arrays) != set(layout):
         raise ModelDirectoryError(f"{path} holds the arrays {sorted(arrays)}; wanted {sorted(layout)}. {ANEW}")

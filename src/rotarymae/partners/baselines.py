@@ -34,8 +34,8 @@ def constant(task: str, truth: NDArray[Any]) -> Floats:
 
     Returns:
         Classification: the frequencies of the classes [classes], up to the highest number in `truth`. Regression: the
-        means [outputs]. Survival: the probabilities [K + 1] of the event in each interval, and after all of them, by
-        the life table, whose hazards are events over time at risk.
+        means [outputs], NaN for an output that all lack. Survival: the probabilities [K + 1] of the event in each
+        interval, and after all of them, by the life table, whose hazards are events over time at risk.
     """
     if task == "classification":
         return np.bincount(truth) / len(truth)
@@ -52,12 +52,8 @@ Method = Callable[[Floats, Floats, Floats, float], Floats]
 def _straight_line(queries: Floats, times: Floats, values: Floats, season: float) -> Floats:
     """Interpolate linearly at the times `queries` [q]; return values [q].
 
-    They are constant before the first and after the last observation.
-
-    Args:
-        queries: the times to predict for.
-        times, values: [m] of the observations, at least one, in the order of time.
-        season: not read.
+    They are constant before the first and after the last observation. `times` and `values` [m] are those of the
+    observations, at least one, in the order of time; `season` is not read.
     """
     return np.interp(queries, times, values)
 
@@ -65,12 +61,8 @@ def _straight_line(queries: Floats, times: Floats, values: Floats, season: float
 def _last_value(queries: Floats, times: Floats, values: Floats, season: float) -> Floats:
     """Return, for each of the times `queries` [q], the value of the latest observation at or before it, [q].
 
-    A time before all observations gets the value of the first.
-
-    Args:
-        queries: the times to predict for.
-        times, values: [m] of the observations, at least one, in the order of time.
-        season: not read.
+    A time before all observations gets the value of the first. `times` and `values` [m] are those of the observations,
+    at least one, in the order of time; `season` is not read.
     """
     return values[np.searchsorted(times, queries, side="right").clip(1) - 1]
 
@@ -85,7 +77,7 @@ def _seasonal_naive(queries: Floats, times: Floats, values: Floats, season: floa
     Args:
         queries: the times to predict for.
         times, values: [m] of the observations, at least one, in the order of time.
-        season: length of a season; 0 for none.
+        season: length of a season, in the unit of the times; 0 for none.
     """
     if season:
         queries = queries - season * np.ceil((queries - times[-1]) / season)
@@ -95,12 +87,8 @@ def _seasonal_naive(queries: Floats, times: Floats, values: Floats, season: floa
 def _drift(queries: Floats, times: Floats, values: Floats, season: float) -> Floats:
     """Return values [q], at the times `queries`, on the line through the first and the last observation.
 
-    If both are at one time, as a single observation is, all are the last value.
-
-    Args:
-        queries: the times to predict for.
-        times, values: [m] of the observations, at least one, in the order of time.
-        season: not read.
+    If both are at one time, as a single observation is, all are the last value. `times` and `values` [m] are those of
+    the observations, at least one, in the order of time; `season` is not read.
     """
     span = times[-1] - times[0]
     slope = (values[-1] - values[0]) / span if span > 0 else 0.0
@@ -147,8 +135,8 @@ def predict_simply(
     """Return {method: predictions [n, V]} of hidden observations from visible ones of the same series and channel.
 
     Where a series has no visible value of a channel, the channel's mean over the training series is predicted; the
-    method "mean" always predicts this. It is NaN for a channel that the training series lack. The n predictions are in
-    the order of `hidden`: series by series, by time in each.
+    method "mean" always predicts this mean, which is NaN for a channel without a value in the training series. The n
+    predictions are in the order of `hidden`: series by series, by time in each.
 
     Args:
         names: of the methods, keys of `METHODS`.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -159,7 +160,7 @@ def check_trees(text: str, features: int, classes: int) -> None:
 
 
 def _check_tree(tree: dict[str, list[str]], number: int, features: int) -> None:
-    """Raise ValueError unless a tree has the counts that its fields imply, finite numbers, and no cycle.
+    """Raise ValueError unless a tree has the counts that its fields imply, indices in range, finite leaves, no cycle.
 
     Args:
         tree: {field: its words}, the lines of the tree in LightGBM's text, such as {"threshold": ["0.5", "1.2"], ...}.
@@ -174,7 +175,11 @@ def _check_tree(tree: dict[str, list[str]], number: int, features: int) -> None:
     # An infinite threshold parts the missing values from the others.
     if np.isnan(thresholds).any() or not np.isfinite(np.r_[leaves, shrinkage]).all() or len(shrinkage) != 1:
         raise ValueError(f"tree {number} holds NaN, or infinite values")
-    splits, decisions, left, right = (np.array(tree[key], np.int64) for key in TREE_KEYS if key != "threshold")
+    whole = [tree[key] for key in TREE_KEYS if key != "threshold"]
+    # Python would read 1_0 as 10, and LightGBM reads it as 1.
+    if not all(re.fullmatch(r"(-?[0-9]{1,9} )*", " ".join([*words, ""])) for words in whole):
+        raise ValueError(f"tree {number} has an index that is no whole number")
+    splits, decisions, left, right = (np.array(words, np.int64) for words in whole)
     if ((splits < 0) | (splits >= features)).any() or not np.isin(decisions, DECISIONS).all():
         raise ValueError(f"tree {number} splits at what is no feature")
     # Each node but the first is below exactly one other, and that one comes before it. Leaf i is written as ~i.
@@ -238,7 +243,7 @@ class BoostedTrees:
         return cls(0, tuple(texts), tuple(center.tolist()), tuple(scale.tolist()))
 
     def predict(self, features: Floats) -> Floats:
-        """Return predictions for features [S, F] of S series, NaN where one is missing; S may be 0.
+        """Return predictions for features [S, F] of S series, NaN where one is missing; S must not be 0.
 
         Returns:
             Classification: probabilities [S, classes]. Survival: probabilities [S, K + 1] of the event in each of K
@@ -246,8 +251,6 @@ class BoostedTrees:
         """
         if self.rates:
             return interval_probabilities(self.log_risk(features), np.array(self.rates))
-        if not len(features):
-            return np.zeros((0, self.classes or len(self.center)))
         means = self._scores(features)
         if not self.classes:
             return np.stack(means, 1) * np.array(self.scale) + np.array(self.center)
@@ -258,7 +261,7 @@ class BoostedTrees:
 
     def log_risk(self, features: Floats) -> Floats:
         """Return the log-risks [S] of series with the features [S, F], for survival: means over seeds, within ±20."""
-        return np.clip(self._scores(features)[0], -MAX_LOG_RISK, MAX_LOG_RISK) if len(features) else np.zeros(0)
+        return np.clip(self._scores(features)[0], -MAX_LOG_RISK, MAX_LOG_RISK)
 
     def _scores(self, features: Floats) -> list[Floats]:
         """Return the sums of the trees' values for features [S, F], averaged over seeds, as a list.
@@ -369,7 +372,7 @@ class BoostedFeatures(Partner):
             intervals, and after all of them. Regression: values [S, outputs], in the units of the training targets.
 
         Raises:
-            InputError: other channels or value columns than in training.
+            InputError: other channels, value columns or static columns than in training.
         """
         return self.trees.predict(series_features(dataset, self.static, self.features)[0])
 
@@ -408,10 +411,10 @@ class BoostedFeatures(Partner):
 
 
 def _with_copies(dataset: SeriesDataset, copies: int, seed: int) -> tuple[SeriesDataset, NDArray[np.int64]]:
-    """Return S series followed by copies that lack some observations, and which series each is, int [S + copies].
+    """Return S series followed by copies that lack some observations, and the series of each, int [S + copies].
 
-    The latter are indices 0 .. S - 1. A copy keeps its first observation, and others at random. If the number of copies
-    is no multiple of S, some series, drawn at random, have one copy more than the others.
+    The series are numbered 0 .. S - 1. A copy keeps its first observation, and others at random. If the number of
+    copies is no multiple of S, some series, drawn at random, have one copy more than the others.
 
     Args:
         dataset: the S series.
@@ -439,15 +442,17 @@ def series_features(
             training.
 
     Raises:
-        InputError: other names than `known`, or in another order.
+        InputError: other names than `known`, or in another order; static columns that the data set lacks, or text in
+            one that held numbers.
     """
     observed, names = compute_features(dataset)
     if known is not None and names != known:
         lacking = [name for name in known if name not in set(names)]
         others = [name for name in names if name not in set(known)]
         raise InputError(
-            f"the series have {len(names)} features and training had {len(known)}; lacking {listed(lacking, 3)}, "
-            f"unknown {listed(others, 3)}. Give the same channels and value columns as in training."
+            f"the series have {len(names)} features; wanted the {len(known)} of training, in their order: lacking "
+            f"{listed(lacking, 3) or 'none'}, unknown {listed(others, 3) or 'none'}. Give the same channels and value "
+            "columns as in training."
         )
     if not static:
         return observed, names

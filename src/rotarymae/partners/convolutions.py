@@ -195,7 +195,7 @@ class RandomConvolutions(Partner):
         conditions = {
             "length": LENGTH < length <= MAX_LENGTH,
             "scale": (arrays["scale"] > 0).all(),
-            "dilation": ((dilation > 0) & (dilation * 8 <= length)).all(),
+            "dilation": ((dilation > 0) & (dilation <= length // 8)).all(),
             "mix": np.isin(arrays["mix"], (0, 1)).all(),
             "weight": len(arrays["weight"]) == arrays["bias"].size,
         }
@@ -207,8 +207,8 @@ class RandomConvolutions(Partner):
 def _points(dataset: Any) -> float:
     """Return the median length of a data set's series or sounds, in points.
 
-    A series has as many points as it has different times. A sound has a point for every two frames of its spectrogram;
-    the median is rounded down to whole points.
+    A series has as many points as it has different times. A sound has a point for every two frames of its spectrogram,
+    and the median of sounds is rounded down to whole points.
     """
     if dataset.kind == "patches":
         return float(np.median([len(array) for array in dataset.arrays])) // FRAMES

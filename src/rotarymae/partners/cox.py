@@ -107,7 +107,7 @@ class CoxFeatures(Partner):
         """Return the probability [S, K + 1] of the event in each of K intervals, and after all of them, for S series.
 
         Raises:
-            InputError: other channels or value columns than in training.
+            InputError: other channels, value columns or static columns than in training.
         """
         features, _ = series_features(dataset, self.static, self.features)
         return interval_probabilities(_standardised(features, self.center, self.scale) @ self.weight, self.rates)
@@ -127,7 +127,8 @@ class CoxFeatures(Partner):
         check(task == "survival", path, "task")
         read, arrays = read_settings(CoxSettings, settings, path), load_arrays(path, COX_ARRAYS)
         width = len(read.features) + sum(column.width for column in read.static)
-        check(len(arrays["weight"]) == width and bool((arrays["scale"] > 0).all()), path, "scale")
+        check(len(arrays["weight"]) == width, path, "weight")
+        check(bool((arrays["scale"] > 0).all()), path, "scale")
         check(bool((arrays["rates"] >= 0).all()), path, "rates")
         return cls(read.features, read.static, **arrays)
 
@@ -154,10 +155,5 @@ def fit_cox(x: Floats, follow_up: FollowUp, penalty: float, start: Floats | None
 
 
 def _standardised(features: Floats, center: Floats, scale: Floats) -> Floats:
-    """Return (features - center) / scale, clipped to ±3, as [S, F]; a missing feature (NaN) becomes 0.
-
-    Args:
-        features: [S, F] of S series.
-        center, scale: [F] of each feature.
-    """
+    """Return features [S, F] less `center` [F], over `scale` [F], clipped to ±3; a missing one (NaN) becomes 0."""
     return np.nan_to_num(np.clip((features - center) / scale, -REACH, REACH), nan=0.0)

@@ -31,13 +31,14 @@ def features(dataset: Any) -> tuple[Floats, tuple[str, ...]]:
     """Return features float64 [S, F] of S series or arrays, NaN where one cannot be computed, and their F names.
 
     For each pair of a channel and a value column there are the basic features of `partners.shapes.FEATURES`, which has
-    the formulas. With at most 12 such pairs there are more, of the first value column (of each, without channels): the
-    other features of `FEATURES`, how each channel goes before and after the peak (`course`), and how two channels
-    differ (`between`). The features of `FEATURES` are then also computed for all channels together.
+    the formulas. With at most 12 such pairs there are more, of the first value column (of each, without several
+    channels): the other features of `FEATURES`, how each channel goes before and after the peak (`course`), and how two
+    channels differ (`between`). Features of `FEATURES` are then also computed for all channels together. With several
+    channels the last feature is the number of those that a series has.
 
-    A column of standard errors (`flux_err` for `flux`) has no features itself. Times count from the series' first
-    observation, in the data's unit. Limits (censored values, such as <5) count as missing, but a data set with limits
-    also has features of these (`limits_of`). For arrays see `array_features`.
+    The standard errors of the first value column (`flux_err` for `flux`) have no features themselves. Times count from
+    the series' first observation, in the data's unit. Limits (censored values, such as <5) count as missing, but a data
+    set with limits also has features of these (`limits_of`). For arrays see `array_features`.
 
     Args:
         dataset: a `SeriesDataset` or an `ArrayDataset`. A data set in a file is read a part at a time.
@@ -61,7 +62,8 @@ def _features(rows: SeriesRows, names: tuple[str, ...], channel_names: Sequence[
     Args:
         rows: observations of the S series, each of which has at least one.
         names: names of the value columns. One may hold the standard errors of the first, such as flux_err for flux.
-        channel_names: names of the channels, with which the names of features begin; ("all",) without channels.
+        channel_names: names of the channels, with which the names of features begin; ("all",) without channels. With a
+            single channel, features other than those of limits begin with "all" as well.
     """
     error = next((names.index(error) for name, error in error_columns(names) if name == names[0]), None)
     columns = [v for v in range(len(names)) if v != error]

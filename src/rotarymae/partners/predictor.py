@@ -84,6 +84,7 @@ class Predictor:
 
         Raises:
             InputError: a choice that is not available; series whose channels or columns are not those of training.
+            ModelDirectoryError: partners of another run, which predict another number of outputs than the network.
         """
         choice = self.check(choice)
         needed = {MODEL: (), FEATURES: (FEATURES,)}.get(choice, tuple(self.partners))
@@ -101,6 +102,7 @@ class Predictor:
 
         Raises:
             InputError: series whose channels or columns are not those of training.
+            ModelDirectoryError: partners of another run, which predict another number of outputs than the network.
         """
         return self._combine(of_model, {name: member.predict(dataset) for name, member in self.partners.items()})
 
@@ -169,6 +171,7 @@ class Predictor:
         """Write predictor.json and the partners' files to a folder, which replaces an existing one.
 
         Raises:
+            InputError: the folder is a link.
             OSError: a file cannot be written, as on a full disk; an existing folder is then left as it is.
         """
         described = {"format": PREDICTOR_FORMAT} | {one.name: getattr(self, one.name) for one in fields(self)}
@@ -182,8 +185,8 @@ class Predictor:
         """Read a predictor from the folder that `save` wrote. No code is run from the files.
 
         Raises:
-            ModelDirectoryError: a file that is missing, damaged or of another kind, or a field or an array that this
-                version would not write; the message names it.
+            ModelDirectoryError: a file that is missing, damaged, of another kind, or none of this predictor's; a field
+                or an array that this version would not write. The message names it.
         """
         path = Path(folder) / JSON
         described = read_version(path, PREDICTOR_FORMAT)
@@ -192,7 +195,8 @@ class Predictor:
         read._check(path)
         files = {name: path.with_name(f"{name}{PARTNERS[name].suffix}") for name in read.partners}
         surplus = {file.name for file in path.parent.iterdir()} - {JSON, *(file.name for file in files.values())}
-        check(not surplus, path, "partners")
+        if surplus:
+            raise ModelDirectoryError(f"{path.parent} holds {listed(sorted(surplus))}, no file of this model. {ANEW}")
         partners: Any = read.partners  # their settings
         return replace(
             read,
@@ -271,7 +275,7 @@ def fit_partners(
             partner makes of them; None means no limit.
 
     Warns:
-        Through the reporter: a partner failed, and is left out of what is returned.
+        Through the reporter: a partner failed, as for lack of series or of memory, and is left out.
     """
     fitted = FittedPartners({}, {}, dataset.select(validation) if len(validation) else None, truth[validation])
     if choice == MODEL or fitted.held is None:
@@ -304,21 +308,17 @@ def fit_partners(
                     f"{kind.title} learns from {len(used):,} of {len(known):,} {dataset.noun}, and from {len(first):,} "
                     "when it is compared: drawn at random, as the minutes allow no more"
                 )
-        except (ValueError, FloatingPointError, np.linalg.LinAlgError) as error:  # no training is lost to a partner
+        # No training is lost to a partner.
+        except (ValueError, FloatingPointError, np.linalg.LinAlgError, MemoryError) as error:
             reporter.warn(f"{kind.title!r} failed and is left out ({type(error).__name__}: {error}).")
     return fitted
 
 
 def _rows(kind: type[Partner], task: str, dataset: AnyDataset, most: float) -> int:
-    """Return the number of series and copies that a partner is to learn from.
+    """Return the number of series and copies that a partner of the class `kind` is to learn from.
 
-    It is what the partner itself would choose, but at most `most`, and at least the number of series.
-
-    Args:
-        kind: the class of the partner.
-        task: "classification", "regression" or "survival".
-        dataset: the series.
-        most: limit on series and copies together; may be infinite.
+    It is what the partner itself would choose, but at most `most`, which may be infinite, and at least the number of
+    series.
     """
     return max(len(dataset), int(min(most, kind.rows(task, dataset))))
 

@@ -73,9 +73,9 @@ class Groups:
         self.index = np.arange(len(self.x))
 
     def spread(self, column: NDArray[Any]) -> Floats:
-        """Return numbers for all groups, float [total]: those of `column`, and NaN for the empty groups.
+        """Return a number for each of all groups, float [total]: NaN for those without observations.
 
-        `column` [G] has a number for each group with observations, in ascending order of the groups.
+        `column` [G] has the numbers of the others, in ascending order of the groups.
         """
         out = np.full(self.total, np.nan)
         out[self.present] = column
@@ -112,16 +112,14 @@ class Groups:
 
         `where` is a mask [n] of the observations; [G] has a number for each group with observations.
         """
-        time = self.reduce(np.minimum, np.where(where, self.t, np.inf))
-        return np.where(np.isfinite(time), time, np.nan)
+        return self.reduce(np.fmin, np.where(where, self.t, np.nan))
 
     def latest(self, where: Mask) -> Floats:
         """Return the time of the last observation of each group for which `where` is True, [G]; NaN without one.
 
         `where` is a mask [n] of the observations; [G] has a number for each group with observations.
         """
-        time = self.reduce(np.maximum, np.where(where, self.t, -np.inf))
-        return np.where(np.isfinite(time), time, np.nan)
+        return self.reduce(np.fmax, np.where(where, self.t, np.nan))
 
     def slope(self, a: Floats, b: Floats, where: Mask) -> Floats:
         """Fit b = slope · a + intercept within each group by least squares; return the slopes.
@@ -233,9 +231,9 @@ class Groups:
     def outburst(self) -> tuple[Integers, Integers]:
         """The last observation before and the first after the outburst of each group with observations.
 
-        An outburst lasts while values around the peak are above median + height / 5, where the height is the peak's
-        value less the group's median. These are two int arrays [G] of indices into the n observations: -1 in the first
-        where no observation is before the outburst, n in the second where none is after it.
+        The outburst is the observations around the `peak`, as far as none is below median + height / 5, where the
+        height is the peak's value less the group's median. These are two int arrays [G] of indices into the n
+        observations: -1 in the first where none is before the outburst, n in the second where none is after it.
         """
         return self.edges(0.2)
 
@@ -298,9 +296,9 @@ class Groups:
 
         It is a list of four arrays [G], with a number for each group with observations: one array for each bin of lags
         0-0.01, 0.01-0.05, 0.05-0.2 and 0.2-1. A lag is the time between two observations as a share of the group's
-        span. The number is the mean squared difference of pairs of values, over twice the group's variance. Pairs are
-        `LAGS` observations apart: 1, 2, 3, 4, 6, 8 and so on to 64. NaN for a bin without pairs, or a group of equal
-        values.
+        span, and 1 if this is 0. The number is the mean squared difference of pairs of values, over twice the group's
+        variance. Pairs are `LAGS` observations apart: 1, 2, 3, 4, 6, 8 and so on to 64. NaN for a bin without pairs, or
+        a group of equal values.
         """
         total = np.zeros((len(LAG_EDGES) - 1, len(self.present)))
         count = np.zeros_like(total)
@@ -434,8 +432,7 @@ def _second_peak(g: Groups) -> Floats:
     Value and height are measured from the group's median. [G] has a number for each group with observations; NaN if
     none of them is outside, or the height is 0.
     """
-    other = g.reduce(np.maximum, np.where(g.outside, g.x - g.base[g.group], -np.inf))
-    return np.where(np.isfinite(other), divide(other, g.height), np.nan)
+    return divide(g.reduce(np.fmax, np.where(g.outside, g.x - g.base[g.group], np.nan)), g.height)
 
 
 def _stetson_j(g: Groups) -> Floats:
@@ -621,7 +618,8 @@ def course(groups: Groups, tables: dict[str, Floats], name: str, channel_names: 
 
     Returns:
         {"CHANNEL: NAME course WINDOW": numbers [S]}, with errors also "CHANNEL: NAME signal of course WINDOW". NaN for
-        a window without observations of the channel.
+        a window without observations of the channel, and for a series of a single time; a course, but not its signal,
+        is also NaN where the height is not positive.
     """
     series, number = tables["max"].shape
     of_series, channel = np.divmod(groups.present[groups.group], number)
@@ -671,8 +669,8 @@ def between(groups: Groups, tables: dict[str, Floats], name: str, channel_names:
     - "time of max": the time of the peak of a, less that of b.
 
     The windows are around the peak of the leading channel, the one with the greatest height (with errors: the largest
-    x / e). If it stays above half its height for a time w around this peak, "at" is from -0.5 w to 0.5 w after the
-    peak, and "after" from 0.5 w to 1.5 w.
+    x / e). With w as the sum of "rise from 0.5" and "fall to 0.5" of this channel, a missing one counting as 0, "at" is
+    from -0.5 w to 0.5 w after the peak, and "after" from 0.5 w to 1.5 w.
 
     Args:
         groups: a group for each of C channels of each of S series, series by series.
@@ -682,7 +680,7 @@ def between(groups: Groups, tables: dict[str, Floats], name: str, channel_names:
 
     Returns:
         {"A - B: NAME FEATURE": numbers [S]} for each pair of channels, A before B in `channel_names`. NaN where one of
-        the two lacks what is compared.
+        the two lacks what is compared; a relative one also where both are 0, or w is 0.
     """
     compared = {f"relative {key}": tables[key] for key in ("mean", "max", "std")}
     number = len(channel_names)

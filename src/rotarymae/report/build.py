@@ -39,7 +39,7 @@ def write_report(
 
     Args:
         outcome: the results of the run, after `scoring.score`.
-        path: the file to write, in a folder that exists.
+        path: the file to write; missing folders above it are created.
         title: heading of the page.
         class_names: {class: longer name for people}; a class that it lacks keeps its name.
         notes: sentences for the last section.
@@ -97,7 +97,7 @@ def _verdict(outcome: Outcome) -> str:
     chosen = metrics.get("predictor", {}).get("chosen", "model")
     where = f"On {scored_words(metrics)} ({len(outcome.split.scored):,})"
     if "classification" in metrics and len(outcome.classes) == 2:
-        says = f"{where}, one of the class {outcome.classes[1]} ranks above another one in {{}} of pairs"
+        says = f"{where}, one of the class {outcome.class_names[1]} ranks above another one in {{}} of pairs"
         return _compared(says, metrics["classification"], "auroc", chosen, _per_cent)
     if "classification" in metrics:
         says = f"{where}, the predicted class is right for {{}}"
@@ -119,8 +119,8 @@ def _verdict(outcome: Outcome) -> str:
 
 
 def _per_cent(share: float) -> str:
-    """Return a share, from 0 to 1, as text in whole per cent: 0.873 becomes "87 %"."""
-    return f"{100 * share:.0f} %"
+    """Return a share, from 0 to 1, as text in whole per cent: 0.873 becomes "87 %", and NaN "an unknown share"."""
+    return f"{100 * share:.0f} %" if math.isfinite(share) else "an unknown share"
 
 
 def _compared(
@@ -128,17 +128,17 @@ def _compared(
 ) -> str:
     """Return a sentence that compares a metric of the chosen method with that of the best other one.
 
-    Methods without a finite value are left out; if there is no other one, the sentence is on the chosen method alone.
+    Other methods without a finite value are left out; if there is none with one, the sentence is on the chosen method.
 
     Args:
-        says: beginning of the sentence, in which {} stands for the metric of the chosen method.
+        says: beginning of the sentence, in which the last {} stands for the metric of the chosen method.
         methods: {method: {metric: value}}, named as in metrics.json; each has the metric.
         name: name of the metric, which also says whether the least or the largest value is the best.
         chosen: name of the chosen method.
         form: turns a value of the metric to text.
     """
     known = {method: row[name] for method, row in methods.items() if method != chosen and math.isfinite(row[name])}
-    first = f"{says.replace('{}', form(methods[chosen][name]))} ({method_words(chosen)})"
+    first = f"{form(methods[chosen][name]).join(says.rsplit('{}', 1))} ({method_words(chosen)})"
     if not known:
         return f"{first}."
     best = (min if metric_of(name).lower_is_better else max)(known, key=lambda method: known[method])

@@ -60,7 +60,7 @@ def _interpolations(values: Mapping[str, Any], where: str) -> Iterator[Table]:
 
     The first has a row per column of values, with errors scaled and over all channels. The second has a row per column
     of values and channel, or per column of values without channels, with errors in its unit; it shows no more than the
-    20 rows whose scaled errors are largest.
+    20 rows in which the model's scaled error is largest.
 
     Args:
         values: {column of values: scores}, "interpolation" of metrics.json; {} yields no table.

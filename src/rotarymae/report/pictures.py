@@ -91,8 +91,8 @@ def draw_series(outcome: Outcome) -> Parts:
 def _draw_observations(outcome: Outcome, parts: tuple[Any, ...], caption: str, **marks: Any) -> Drawing:
     """Draw one series in the table's units, by the first column of values, with error bars where errors are known.
 
-    Only the 12 channels with most observations are drawn. If a few values reach far beyond the others, the axis of
-    values is logarithmic, but linear around 0.
+    Only the 12 channels with most observations are drawn. If a few values reach far beyond the others, and these are
+    not far from 0, the axis of values is logarithmic, but linear around 0.
 
     Args:
         outcome: the results of the run, for the names of columns and channels.
@@ -250,13 +250,12 @@ def _class_predictions(outcome: Outcome) -> tuple[np.ndarray, np.ndarray, np.nda
 
     Classes are numbers from 0, the places in `outcome.classes`, which has K. None if the run predicts no classes.
     """
+    labels: Any = outcome.pipeline.labels
     if not outcome.classes or outcome.predicted is None or outcome.labels is None:
         return None
-    index = {name: i for i, name in enumerate(outcome.classes)}
     at = outcome.split.scored
     probabilities = outcome.predicted[at]
-    labels = np.array([index[plain(label)] for label in outcome.labels[at]])
-    return labels, decide(probabilities, outcome.weights(at)), probabilities
+    return labels.truth(outcome.labels[at]), decide(probabilities, outcome.weights(at)), probabilities
 
 
 def draw_classes(outcome: Outcome) -> Parts:
@@ -376,7 +375,7 @@ def draw_thresholds(outcome: Outcome) -> Parts:
 
 
 def draw_reliability(outcome: Outcome) -> Parts:
-    """Yield one drawing: the share of decided classes that are right, by the largest probability that a series has.
+    """Yield one drawing: the share of most probable classes that are right, by their probability.
 
     Series are put into at most ten bins of about equally many by this probability. Nothing is yielded without classes,
     or with fewer than 20 scored series.
@@ -384,25 +383,26 @@ def draw_reliability(outcome: Outcome) -> Parts:
     predictions = _class_predictions(outcome)
     if predictions is None or len(predictions[0]) < 20:
         return
-    labels, predicted, probabilities = predictions
+    labels, _, probabilities = predictions  # rules such as that of F1 decide for other classes than the most probable
     figure, bins = Figure(SQUARE), int(np.clip(len(labels) // 10, 1, 10))
-    right, sure = labels == predicted, probabilities.max(1)
+    right, sure = labels == probabilities.argmax(1), probabilities.max(1)
     how = {"n_bins": bins, "strategy": "quantile", "name": "predictions"}
     show = CalibrationDisplay.from_predictions(right, sure, pos_label=True, ax=figure.subplots(), **how)
-    show.ax_.set(xlabel="probability given to the predicted class", ylabel="share that is right")
-    yield Drawing(figure, "Share of right predictions by their probability")
+    show.ax_.set(xlabel="probability of the most probable class", ylabel="share that is right")
+    yield Drawing(figure, "Share of most probable classes that are right, by their probability")
 
 
 def draw_regression(outcome: Outcome) -> Parts:
     """Yield a drawing of predicted against true values of the scored series for each output of a regression.
 
-    Series without a label for an output are left out of its drawing. Nothing is yielded for other tasks.
+    Series without a label for an output are left out of its drawing; an output without any has none. Nothing is yielded
+    for other tasks.
     """
     if "regression" not in outcome.metrics or outcome.predicted is None or outcome.labels is None:
         return
     at = outcome.split.scored
     truth = np.asarray(outcome.labels, np.float64).reshape(len(outcome.labels), -1)
-    for k in range(truth.shape[1]):
+    for k in np.flatnonzero(np.isfinite(truth[at]).any(0)).tolist():
         known, figure = at[np.isfinite(truth[at, k])], Figure(SQUARE)
         points = {"color": plots.COLOURS[0], "s": 21, "alpha": 0.8 if len(known) < 200 else 0.35}
         show = PredictionErrorDisplay(y_true=truth[known, k], y_pred=outcome.predicted[known, k])
@@ -503,8 +503,8 @@ PICTURES = [
     Picture(
         "confidence",
         "Are the probabilities honest?",
-        "Of the series whose class has a probability of 80 %, 80 % should be of that class. Points below the dashed "
-        "line mean that the probabilities are too high, points above it that they are too low.",
+        "Of the series whose most probable class has a probability of 80 %, 80 % should be of that class. Points below "
+        "the dashed line mean that the probabilities are too high, points above it that they are too low.",
         draw_reliability,
     ),
     Picture(
