@@ -19,7 +19,7 @@ from rotarymae.likelihoods import Likelihood
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.prediction import inference
 from rotarymae.preprocess import DatasetExamples, ObservationPreprocessor
-from rotarymae.queries import Queries, check_axes, check_queries, queries_from, shape_answers
+from rotarymae.queries import Queries, check_queries, queries_from, shape_answers
 from rotarymae.series import SeriesDataset, as_dates, channel_index, plain
 from rotarymae.surroundings import outputs, surroundings
 from rotarymae.tokens import Tokens, pad_rows, round_up, rounding_step
@@ -180,15 +180,15 @@ def interpolate(
         on_step: called with (batches done, batches in all), for progress bars; None for none.
 
     Raises:
-        InputError: a model that is not a MaskedAutoencoder of series; queries for another number of series, with NaN,
-            or for an unknown channel; series with other columns than training's; predictions that are NaN or infinite.
+        InputError: a model that is not a MaskedAutoencoder of series; queries that `check_queries` refuses; series with
+            other columns than training's; predictions that are NaN or infinite.
 
     Warns:
-        InputWarning: queries far beyond the times of training; more queries than a "joint" decoder answers well.
+        InputWarning: queries far beyond the times of training; more queries than a "joint" decoder answers well; series
+            that look unlike those of training.
     """
     model, preprocessor = pipeline.require_autoencoder(), pipeline.require_series()
     check_queries(queries, dataset)
-    check_axes(queries, preprocessor)
     windows, given = preprocessor.windows(dataset), queries
     distance = time_to_nearest(dataset, queries)
     dataset, (queries, blend) = windows.dataset, queries.of_windows(windows)
@@ -345,8 +345,8 @@ def time_to_nearest(dataset: SeriesDataset, queries: Queries) -> np.ndarray:
 def _warn_if_joint(model: MaskedAutoencoder, queries: Queries, dataset: SeriesDataset) -> None:
     """Warn (InputWarning) if predictions at some queries depend on too many other queries.
 
-    Nothing happens but for a model with decoder_attention="joint", in which queries attend to one another. It warns if
-    a series has more than `CURVE` (4) queries for each of its observations; the message names the series with the most.
+    They do in a model with decoder_attention="joint", in which queries attend to one another. Too many are more than
+    `CURVE` (4) for each observation of the series; the message names the series with the most.
     """
     if model.config.decoder_attention == "joint" and (queries.lengths > CURVE * np.asarray(dataset.lengths)).any():
         most = int((queries.lengths / dataset.lengths).argmax())
