@@ -263,24 +263,15 @@ def interpolated(
 ) -> Any:
     """Predict values at given times, in all channels, laid out like the caller's series.
 
+    Do the work of `Pipeline.interpolate`, which describes arguments, results and errors.
+
     Args:
         pipeline: a trained one, or the shipped `any-series`.
         dataset: the series of `X`, already read.
         X: the series as the caller gave them.
-        at: an array of q times for all series, or a list of arrays of q_i times for each; None means the series'
-            different times, or the steps 0, 1, ... if `X` is an array.
-        return_std: whether to return standard deviations as well.
-        positions: positions on the P axes besides time, an array [q, P] for all series, or a list of arrays [q_i, P];
-            None if the series have no such axes or stay at one position, or if `at` is None.
-
-    Returns:
-        Values in the table's units: [cases, channels, q] or [cases, q] if `X` is such an array. Else an array [S, q, V]
-        of V values for S series, or [S, C, q, V] with C channels. Where series have different numbers of times, it is
-        instead a list with an array for each series, without the first axis. With `return_std` it is a pair of these
-        and of standard deviations in the same layout.
-
-    Raises:
-        InputError: times that cannot be used; `return_std` for a model without a spread.
+        at: times for all series, or a list of arrays of times for each; None means those of the series.
+        return_std: whether to return a pair of values and standard deviations.
+        positions: on the axes besides time, at these times; None without.
     """
     queries, layout = queries_from(dataset, X, at, positions)
     answer = pipeline.answer(dataset, queries)

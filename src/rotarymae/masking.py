@@ -130,7 +130,10 @@ def _blocks(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tensor,
     block = (rank + offset[:, None].to(rank.device)) // length[:, None].to(rank.device)
     ordered = rank < real.sum(1, keepdim=True)
     hidden = _hide(ordered, count, uniform.gather(1, block.clamp(max=real.shape[1] - 1)))
-    return hidden.gather(1, _ranks(tokens, order < 0.5)) & real
+    by_channel = (order < 0.5)[:, None].to(real.device) & (tokens.axes > 1)
+    channels = torch.where(by_channel, tokens.positions[..., -1], 0.0)
+    ranks = lexsort((~real).to(torch.uint8), channels, tokens.positions[..., 0]).argsort(dim=1)
+    return hidden.gather(1, ranks) & real
 
 
 def _rows(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tensor, "B N"]:
@@ -245,17 +248,6 @@ def _hide(real: Bool[Tensor, "B N"], count: Int[Tensor, " B"], uniform: Float[Te
     """
     rank = uniform.masked_fill(~real, 2.0).argsort(dim=1, stable=True).argsort(dim=1)
     return (rank < count[:, None]) & real
-
-
-def _ranks(tokens: Tokens, by_channel: Bool[Tensor, " B"]) -> Int[Tensor, "B N"]:
-    """Return the rank of each of N tokens in its row, from 0, with padding last.
-
-    Tokens are ranked by time (the first position axis). In the rows (of B) where `by_channel` is True, they are ranked
-    by channel (the last axis) first, if there is more than one axis.
-    """
-    by_channel = by_channel[:, None].to(tokens.positions.device) & (tokens.axes > 1)
-    channels = torch.where(by_channel, tokens.positions[..., -1], 0.0)
-    return lexsort((~tokens.real).to(torch.uint8), channels, tokens.positions[..., 0]).argsort(dim=1)
 
 
 def _hide_groups(tokens: Tokens, axis: int, share: Share, uniform: Float[Tensor, "B N"]) -> Bool[Tensor, "B N"]:
