@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from rotarymae.datasets import is_flat
-from rotarymae.errors import InputError, did_you_mean, listed
+from rotarymae.errors import InputError, InputWarning, did_you_mean, listed
 from rotarymae.preprocess import ObservationPreprocessor
 from rotarymae.series import SeriesDataset, Windows, as_text, cells, dates
 from rotarymae.series.cells import plain
@@ -386,12 +387,11 @@ class QueryTable:
         time zone are read in the zone of the data set; numbers are days since 1970-01-01 UTC if the data set has dates.
 
         Raises:
-            InputError: a channel that is none of those of the data set; dates where the times of the data set are
-                numbers.
+            InputError: a channel that is none of those of the data set; dates or durations where the times of the data
+                set are none.
         """
         rows = self.rows
-        if rows.time_unit is not None and dataset.time_unit is None:
-            raise InputError(f"{self.name} asks for dates, and the times of the series are numbers; give numbers.")
+        _check_kind(self.name, rows.time_unit, rows.time_zone, dataset)
         # Whether a text file's 1 is a number or a text depends on what else stands in its column.
         rank = {as_text(name): i for i, name in enumerate(dataset.ids)}
         place = np.array([rank.get(as_text(name), -1) for name in self.ids], np.int64)[rows.series]
@@ -443,14 +443,30 @@ def as_queries(dataset: SeriesDataset, preprocessor: ObservationPreprocessor | N
     return Queries(np.asarray(dataset.times), dataset.channels, np.asarray(dataset.offsets), errors, positions)
 
 
+def _check_kind(name: str, unit: str | None, zone: str | None, dataset: SeriesDataset) -> None:
+    """Raise InputError for dates or durations if the times of a data set are of another kind; numbers fit all.
+
+    Args:
+        name: what holds the times, for the message.
+        unit, zone: of the times, as in `dates.Times`: numbers have no unit, durations no zone.
+        dataset: the series.
+    """
+    asked, theirs = (
+        "numbers" if unit is None else "durations" if zone is None else "dates"
+        for unit, zone in ((unit, zone), (dataset.time_unit, dataset.time_zone))
+    )
+    if asked not in ("numbers", theirs):
+        raise InputError(f"{name} holds {asked}, and the times of the series are {theirs}; give {theirs}.")
+
+
 def check_queries(queries: Queries, dataset: SeriesDataset) -> None:
     """Raise InputError for queries that do not fit a data set.
 
     Refused are queries for another number of series; offsets that do not rise from 0 to the number of times, or another
     number of channels, errors or positions than of times; no query at all (a series may have none); times, errors and
-    positions that are NaN or infinite; errors below 0; positions on other axes than those of the series (code
-    "positions-needed"); channels for series without, and none for series with channels; and channel numbers that do not
-    exist.
+    positions that are NaN or infinite; dates outside the years 1 to 9999; errors below 0; positions on other axes than
+    those of the series (code "positions-needed"); channels for series without, and none for series with channels; and
+    channel numbers that do not exist.
     """
     series, n, offsets, channels = len(queries.offsets) - 1, len(queries.times), queries.offsets, queries.channels
     if series != len(dataset):
@@ -464,9 +480,13 @@ def check_queries(queries: Queries, dataset: SeriesDataset) -> None:
             raise InputError(f"queries have {n} times and {len(part)} {name}; give one for each.")
     if not n:
         raise InputError("there are no times to interpolate at; give at least one.")
-    if not np.isfinite(queries.times).all():
-        first = int((~np.isfinite(queries.times)).argmax())
-        raise InputError(f"query {first} (counted from 0) has the time {queries.times[first]}; give finite times.")
+    good, advice = np.isfinite(queries.times), "finite times"
+    if dataset.time_zone is not None:
+        good &= (queries.times >= dates.FIRST_DAY) & (queries.times <= dates.LAST_DAY)
+        advice = "days since 1970-01-01 of the years 1 to 9999"
+    if not good.all():
+        first = int(good.argmin())
+        raise InputError(f"query {first} (counted from 0) has the time {queries.times[first]}; give {advice}.")
     if queries.errors is not None and not ((queries.errors >= 0) & np.isfinite(queries.errors)).all():
         raise InputError("queries have standard errors that are negative, NaN or infinite; give numbers of at least 0.")
     axes, names = len(dataset.position_names), dataset.channel_names
@@ -588,7 +608,7 @@ def _for_each(
         if not 1 <= one.ndim <= most:
             raise InputError(f"{name} of series {i} (counted from 0) has the shape {one.shape}; give {axes}.")
         if not np.isfinite(one).all():
-            raise InputError(f"{name} of series {i} (counted from 0) holds NaN or infinity; give finite numbers.")
+            raise InputError(f"{name} of series {i} (counted from 0) holds NaN, infinity or no date; give finite ones.")
     return each
 
 
@@ -620,19 +640,25 @@ def _as_numbers(times: Any, dataset: SeriesDataset) -> np.ndarray:
     """Return times in a user's form as float64 of the same shape; dates become days since 1970-01-01 UTC.
 
     Args:
-        times: an array or list of numbers, dates, or texts of either.
+        times: an array or list of numbers, dates, durations, or texts of these.
         dataset: the series, in whose time zone dates without a zone are read.
 
     Raises:
-        InputError: dates where the times of the series are numbers; texts that are neither.
+        InputError: dates or durations where the times of the series are none; texts that are no times.
+
+    Warns:
+        InputWarning: numbers that were read on an assumption, as those with a unit ("4h"), which are not converted.
     """
     array = np.asarray(times)
     if array.dtype.kind in "iufb":
         return array.astype(np.float64)
-    at = dates.times(cells.to_arrow(times if array.ndim < 2 else array.ravel()), "at")
+    if array.ndim > 1 or (isinstance(times, list | tuple) and array.dtype.kind in "mM"):
+        times = array.ravel()  # pyarrow reads no list of numpy's dates
+    at = dates.times(cells.to_arrow(times), "at")
     numbers = at.values
-    if at.unit is not None and dataset.time_unit is None:
-        raise InputError("at holds dates, and the times of the series are numbers; give numbers.")
+    _check_kind("at", at.unit, at.zone, dataset)
+    if at.unit is None and at.note is not None:
+        warnings.warn(f"{at.note}; they are taken in the unit of the series' times.", InputWarning, stacklevel=2)
     if at.zone == "" and np.isfinite(numbers).all():  # what is not is refused by the caller
         numbers = dates.in_zone(numbers, dataset.time_zone)
     return numbers.reshape(array.shape)

@@ -123,13 +123,14 @@ class Attention(nn.Module):
         )
         if rotation is not None:
             query, key = rotate(query, rotation.select(queries)), rotate(key, rotation.select(keys))
-        parts = query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2)
+        query, key, value = query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2)
         if query.dtype is torch.bfloat16 and query.device.type == "cpu" and torch.is_grad_enabled():
             # There, torch's backward pass takes three times as long in bfloat16 as in float32.
             with torch.autocast("cpu", enabled=False):
-                attended = _weighted(*(part.float() for part in parts), key_mask, self.dropout).to(query.dtype)
+                attended = _weighted(query.float(), key.float(), value.float(), key_mask, self.dropout)
+            attended = attended.to(query.dtype)
         else:
-            attended = _weighted(*parts, key_mask, self.dropout)
+            attended = _weighted(query, key, value, key_mask, self.dropout)
         return self.output(attended.transpose(1, 2).flatten(2))
 
 

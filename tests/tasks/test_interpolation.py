@@ -3,6 +3,7 @@
 import dataclasses
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 from scipy.stats import norm
@@ -14,8 +15,9 @@ from rotarymae.calibration import calibrate
 from rotarymae.errors import InputWarning
 from rotarymae.interpolation import interpolate
 from rotarymae.model import MaskedAutoencoder
-from rotarymae.queries import Queries, as_queries, check_queries, grid, queries_at, queries_from
+from rotarymae.queries import Queries, QueryTable, as_queries, check_queries, grid, queries_at, queries_from
 from rotarymae.series import SeriesDataset
+from rotarymae.tables import TableSchema
 from rotarymae.train import pretrain
 
 
@@ -94,6 +96,17 @@ def test_what_is_no_array_of_times_or_positions_is_refused(at, positions, parts)
     )
     with refuses(*parts):
         queries_from(data, data, at, positions)
+
+
+@pytest.mark.parametrize(
+    ("unit", "zone", "parts"),
+    [(None, None, ["holds durations", "give numbers"]), ("day", "UTC", ["holds durations", "give dates"])],
+)
+def test_a_table_of_durations_is_for_series_of_durations(data, unit, zone, parts):
+    asked = QueryTable.of(pa.table({"id": ["a"], "time": pa.array([1], pa.duration("s"))}), TableSchema())
+    with refuses(*parts):
+        asked.queries(dataclasses.replace(data, time_unit=unit, time_zone=zone))
+    assert asked.queries(dataclasses.replace(data, time_unit="day")).lengths.tolist() == [0] * 16
 
 
 @pytest.mark.parametrize("given", [0, 1, 3])
