@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from conftest import refuses
 from rotarymae import processes
 from rotarymae.any_series import TOKEN_NUMBERS, AnySeries, Units, standardise
 from rotarymae.config import RoMAEConfig
@@ -154,6 +155,23 @@ def test_long_series_go_in_windows(model):
     assert np.abs(answer.mean[:, 0] - np.sin(0.3 * asked.times)).max() < 0.1
 
 
+@pytest.mark.parametrize("channels", [None, [2], [-1], [0, 0]])
+def test_queries_that_do_not_fit_the_channels_are_refused(model, channels):
+    table = SeriesDataset.from_arrays([np.arange(12.0)], [np.arange(12.0)], [np.arange(12) % 2])
+    wrong = Queries(np.ones(1), None if channels is None else np.array(channels), np.array([0, 1]))
+    with refuses("channel"):
+        interpolate_any(model, table, wrong)
+
+
+def test_progress_counts_every_series_once(model):
+    table = _table(count=200)
+    some = Queries(np.ones(1), None, np.append(np.zeros(200, int), 1))
+    for answer, asked in ((interpolate_any, [some]), (embed_any, [])):
+        steps = []
+        answer(model, table, *asked, on_step=lambda *step, steps=steps: steps.append(step))
+        assert len(steps) > 1 and steps == sorted(steps) and steps[-1] == (200, 200)
+
+
 def test_a_channel_that_a_series_lacks_gets_the_tables(model):
     t = np.arange(15.0)
     both, one = (np.repeat(t, 2), np.stack([t, 500 + t], 1).ravel(), np.tile([0, 1], 15)), (t, t, np.zeros(15, int))
@@ -212,6 +230,20 @@ def test_a_value_with_a_large_standard_error_counts_for_little(model):
         return pipeline.interpolate(table, [7.0])[0, 0, 0]
 
     assert found(1.0) < found(0.1) - 0.3
+
+
+def test_a_negative_error_is_refused(model):
+    table = SeriesDataset.from_arrays(
+        [np.arange(9.0)], [np.stack([np.arange(9.0), -np.ones(9)], 1)], value_names=["y", "e"]
+    )
+    for answer, asked in ((interpolate_any, [_asked(table, [1.5])]), (embed_any, [])):
+        with refuses("the error 'e'", "not negative"):
+            answer(model, table, *asked, ("e",))
+
+
+def test_a_query_beyond_32_bits_is_answered(model):
+    answer = interpolate_any(model, _table(), _asked(_table(), [1e300, -1e300]))
+    assert np.isfinite(answer.mean).all() and np.isfinite(answer.std).all()
 
 
 def test_a_tenth_is_hidden_and_compared_with_the_line(model):

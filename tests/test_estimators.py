@@ -414,6 +414,7 @@ def test_dates_are_asked_in_any_form():
         asked.to_numpy().astype("datetime64[s]"),
         hours,
         list(asked),
+        list(hours),
         [asked] * 3,
         texts,
     ):
@@ -428,6 +429,12 @@ def test_dates_are_asked_in_any_form():
         model.predict(numbers, at=asked)
     with refuses("'at'", "text"):
         model.predict(frame, at=["tomorrow"])
+    with refuses("at holds durations", "give dates"):
+        model.predict(frame, at=[pd.Timedelta(hours=1)])
+    with pytest.warns(InputWarning, match="cells are in h"):
+        model.predict(frame, at=["19724h"])
+    with refuses("query 1", "the time 20240101.0", "years 1 to 9999"):
+        model.predict(frame, at=[19724.5, 20240101])
     dataset = SeriesDataset.from_frame(frame)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

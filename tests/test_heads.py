@@ -106,9 +106,10 @@ def test_static_features_are_read_beside_the_vector(kind):
     assert before.shape == (2, 3) and before[0].equal(after[0]) and not torch.allclose(before[1], after[1])
     model(tokens, static).sum().backward()
     assert all(parameter.grad is not None for parameter in model.parameters())
-    with refuses("0 static features are given", "made for 2"):
-        model(tokens)
-    with refuses("2 static features are given", "made for 0"):
+    for wrong, shape in ((None, "(0,)"), (static[:, :1], "(1,)"), (static[0], "()")):
+        with refuses(shape, "made for 2"):
+            model(tokens, wrong)
+    with refuses("(2,)", "made for 0"):
         kind(Encoder(small()), 3).double()(tokens, static)
 
 

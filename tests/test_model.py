@@ -3,6 +3,7 @@
 import dataclasses
 from typing import get_args, get_type_hints
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from conftest import place_rows, random_rows, random_tokens, refuses, small
 from rotarymae import losses
 from rotarymae.config import SIZES, RoMAEConfig
-from rotarymae.errors import InputError
+from rotarymae.errors import InputError, InputWarning
 from rotarymae.heads import Classifier, Regressor
 from rotarymae.masking import split
 from rotarymae.model import Encoder, MaskedAutoencoder
@@ -39,6 +40,11 @@ def test_the_pendulum_size_builds():
     assert encoder(random_tokens(2, 5, 24, dtype=torch.float32)).tokens.shape == (2, 5, 60)
 
 
+def test_numpys_numbers_of_axes_widen_heads_too():
+    with pytest.warns(InputWarning, match="7 position axes"):
+        assert RoMAEConfig.named("tiny", axes=np.int64(7)).embed_dim == 210
+
+
 def test_names_and_dictionaries():
     assert set(SIZES) == {"light", "tiny-shallow", "tiny", "small", "base", "pendulum"}
     config = RoMAEConfig.named("tiny", axes=2, features=3, likelihood="gaussian")
@@ -62,7 +68,7 @@ def test_names_and_dictionaries():
         (lambda: RoMAEConfig(embed_dim=180, num_heads=7), ("embed_dim (180)", "num_heads (7)")),
         (lambda: RoMAEConfig(axes=4), ("head_dim (60)", "2 × axes (8)", "56 or 64")),
         (lambda: RoMAEConfig(decoder_embed_dim=100, decoder_num_heads=3), ("decoder_embed_dim (100)", "(3)")),
-        (lambda: RoMAEConfig(decoder_embed_dim=6, decoder_num_heads=2), ("decoder_embed_dim 6", "head_dim (3)")),
+        (lambda: RoMAEConfig(axes=2, decoder_embed_dim=6, decoder_num_heads=2), ("decoder_embed_dim 6", "is 4.")),
         (lambda: RoMAEConfig(axes=7, position_encoding="absolute"), ("embed_dim (180)", "(14)", "choose 168 or 210.")),
         (lambda: RoMAEConfig(mlp_ratio=0.001), ("embed_dim (180)", "0.001", "whole number")),
         (lambda: RoMAEConfig(decoder_mlp_ratio=0.333), ("decoder_mlp_ratio (0.333)", "whole number")),
@@ -409,6 +415,21 @@ def test_no_summary_without_cls():
         (
             lambda mae, t: mae.reconstruct(t, torch.zeros(2, 3, 1), torch.zeros(2, 4, dtype=torch.bool)),
             ("query padding", "(2, 4)", "(2, 3)"),
+        ),
+        (
+            lambda mae, t: mae.reconstruct(t, torch.zeros(2, 3, 1), torch.zeros(2, 3)),
+            ("query padding is torch.float32", "expected bool"),
+        ),
+        (
+            lambda mae, t: MaskedAutoencoder(small(features=3)).predict(random_tokens(2, 4, 3), t),
+            ("hidden tokens have 1 values", "3"),
+        ),
+        (
+            lambda mae, t: MaskedAutoencoder(small(features=3))(
+                Tokens(torch.zeros(2, 4, 3), t.positions, observed=torch.ones(2, 4, 1, dtype=torch.bool)),
+                torch.tensor([True, False, False, False]).expand(2, 4),
+            ),
+            ("1 values, or marks", "3"),
         ),
         (lambda mae, t: mae.reconstruct(t, torch.zeros(2, 3, 1), return_std=True), ("likelihood='gaussian'",)),
         (lambda mae, t: mae.encoder(random_tokens(2, 3, 2)), ("2 features and 1 position", "and 1 axes")),

@@ -7,8 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import random_tokens, refuses
-from rotarymae.config import check_head_dim
+from conftest import random_tokens
 from rotarymae.rope import angles, frequencies, rotate, rotation, sincos
 
 
@@ -98,13 +97,6 @@ def test_sincos_by_hand():
     assert sincos(at, 4).flatten().tolist() == pytest.approx(wanted, abs=1e-12)
     one = sincos(at[..., :1], 4, base=100.0).flatten().tolist()
     assert one == pytest.approx([math.sin(0.5), math.sin(0.05), math.cos(0.5), math.cos(0.05)], abs=1e-12)
-
-
-def test_a_head_that_cannot_be_halved_is_refused():
-    with refuses("head_dim (50)", "2 × axes (12)", "48 or 60"):
-        check_head_dim(50, 6)
-    with refuses("head_dim (3)", "(4)", "is 4."):
-        check_head_dim(3, 2)
 
 
 def test_no_float64_is_moved_to_a_device(monkeypatch):

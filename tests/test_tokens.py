@@ -40,6 +40,8 @@ NOTHING_REAL = torch.tensor([[False, True], [True, True], [True, True]])
         ((zeros(2, 3, 1), zeros(2, 3, 0)), ("(2, 3, 0)", "hold nothing")),
         ((zeros(2, 3, 1, dtype=torch.int64), zeros(2, 3, 1)), ("torch.int64", "torch.float32", ".float()")),
         ((zeros(2, 3, 1), zeros(2, 3, 1, dtype=torch.int32)), ("torch.float32", "torch.int32", ".float()")),
+        ((np.zeros((2, 3, 1)), zeros(2, 3, 1)), ("values is a ndarray", "torch.as_tensor")),
+        ((zeros(2, 3, 1), zeros(2, 3, 1), [[False] * 3] * 2), ("padding is a list", "torch.as_tensor")),
         ((zeros(2, 3, 1), zeros(2, 3, 1), zeros(2, 4).bool()), ("(2, 4)", "(2, 3)", "(batch, tokens)")),
         ((zeros(2, 3, 1), zeros(2, 3, 1), zeros(2, 3)), ("torch.float32", "bool", "True where there is no token")),
         ((zeros(3, 2, 1), zeros(3, 2, 1), NOTHING_REAL), ("row 1", "padding throughout", "2 such rows of 3")),

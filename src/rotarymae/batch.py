@@ -88,8 +88,7 @@ def normalize_index(indices: Any, count: int, noun: str) -> np.ndarray:
         at = np.flatnonzero(at)
     if not at.size:
         raise InputError(f"none of the {count} {noun} is selected; select at least one.")
-    at = at.astype(np.int64)
-    outside = at[(at < -count) | (at >= count)]
+    outside = at[(at < -count) | (at >= count)]  # before a conversion, in which large unsigned numbers wrap around
     if len(outside):
         raise InputError(f"index {outside[0]} is none of the {count} {noun}; give indices from 0 to {count - 1}.")
-    return at % count
+    return at.astype(np.int64) % count

@@ -6,7 +6,10 @@ import dataclasses
 import math
 import warnings
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Literal
+
+import numpy as np
 
 from rotarymae.errors import InputError, InputWarning, did_you_mean
 from rotarymae.system.fields import Range, check_fields
@@ -59,7 +62,8 @@ class BlockSizes:
         depth: number of blocks.
         hidden_dim: width of the MLPs.
         dropout: share of the attention weights and of the MLPs' hidden units that training drops.
-        drop_path: rate at which training skips the last block; earlier ones are skipped at lower rates, linearly.
+        drop_path: rate at which training skips the attention, and the MLP, of the last block for a row; in earlier
+            blocks it is lower, linearly.
         norm_eps: RMSNorm adds this number to the mean square.
     """
 
@@ -121,7 +125,8 @@ class RoMAEConfig:
     dropout : float
         Share of the attention weights and of the MLPs' hidden units that training drops.
     drop_path : float
-        Rate at which training skips the last block; earlier ones are skipped at lower rates, linearly.
+        Rate at which training skips the attention, and the MLP, of the last block for a row; in earlier blocks it is
+        lower, linearly.
     norm_eps : float
         RMSNorm adds this number to the mean square.
     likelihood : {"point", "gaussian", "student_t"}
@@ -134,7 +139,7 @@ class RoMAEConfig:
     Raises
     ------
     InputError
-        A value out of its range, or sizes that do not divide; the message gives the numbers.
+        A value of another type or out of its range, or values that do not fit together; the message gives them.
     """
 
     axes: int = 1
@@ -160,7 +165,7 @@ class RoMAEConfig:
     neighbours: bool = False
 
     def __post_init__(self) -> None:
-        """Raise InputError for a field of another type or out of its range, or for fields that do not fit together."""
+        """Raise InputError for values that the class refuses; turn numpy's scalars into Python's."""
         check_fields(self, RANGES)
         if self.position_encoding != "rotary" and self.p != type(self).p:
             raise InputError(
@@ -179,8 +184,8 @@ class RoMAEConfig:
     def named(cls, name: str, **changes: Any) -> RoMAEConfig:
         """Return the configuration of a named encoder size.
 
-        The decoder is tiny-shallow, or as wide as the encoder where that is narrower. Heads are widened until their
-        channels are a multiple of 2 · axes, unless `changes` sets their width or number.
+        The decoder is tiny-shallow, or as wide as the encoder where that is narrower. Where positions are rotary, heads
+        are widened until their channels are a multiple of 2 · axes, unless `changes` sets their width or number.
 
         Parameters
         ----------
@@ -197,7 +202,7 @@ class RoMAEConfig:
         Raises
         ------
         InputError
-            An unknown name or field (the nearest one is named); a field out of its range.
+            An unknown name or field (the message names a similar one); a field that the class refuses.
 
         Warns
         -----
@@ -241,7 +246,7 @@ class RoMAEConfig:
             changes: {field: value} that the user sets.
         """
         axes, widened = changes.get("axes", cls.axes), {}
-        if type(axes) is not int or axes < 1 or changes.get("position_encoding", "rotary") != "rotary":
+        if not isinstance(axes, Integral) or axes < 1 or changes.get("position_encoding", "rotary") != "rotary":
             return widened
         for field, heads in (("embed_dim", "num_heads"), ("decoder_embed_dim", "decoder_num_heads")):
             dim, number = ({**vars(cls), **sizes}[name] for name in (field, heads))
@@ -256,12 +261,12 @@ class RoMAEConfig:
 
     @property
     def encoder_sizes(self) -> BlockSizes:
-        """Sizes of the encoder's blocks: width, heads, depth, hidden width, rates of dropout and skipping, norm."""
+        """Sizes of the encoder's blocks."""
         return self._sizes("")
 
     @property
     def decoder_sizes(self) -> BlockSizes:
-        """Sizes of the decoder's blocks: width, heads, depth, hidden width, rates of dropout and skipping, norm."""
+        """Sizes of the decoder's blocks."""
         return self._sizes("decoder_")
 
     def _sizes(self, prefix: str) -> BlockSizes:
@@ -287,18 +292,18 @@ class RoMAEConfig:
                 f"{prefix}embed_dim ({embed_dim}) must be a multiple of {prefix}num_heads ({num_heads}); choose "
                 f"{_nearest(embed_dim, num_heads)}."
             )
-        if self.position_encoding == "rotary":
-            try:
-                check_head_dim(sizes.head_dim, self.axes)
-            except InputError as error:
-                raise InputError(
-                    f"{prefix}embed_dim {embed_dim} and {prefix}num_heads {num_heads} do not fit together: {error}"
-                ) from None
-        elif embed_dim % (2 * self.axes):  # what is added are a sine and a cosine of every axis
+        pair = 2 * self.axes  # a sine and a cosine of every axis
+        if self.position_encoding == "rotary" and sizes.head_dim % pair:
             raise InputError(
-                f"{prefix}embed_dim ({embed_dim}) must be a multiple of 2 × axes ({2 * self.axes}) with "
+                f"{prefix}embed_dim {embed_dim} and {prefix}num_heads {num_heads} do not fit together: head_dim "
+                f"({sizes.head_dim}) must be a multiple of 2 × axes ({pair}); choose embed_dim or num_heads so that "
+                f"embed_dim / num_heads is {_nearest(sizes.head_dim, pair)}."
+            )
+        if self.position_encoding == "absolute" and embed_dim % pair:
+            raise InputError(
+                f"{prefix}embed_dim ({embed_dim}) must be a multiple of 2 × axes ({pair}) with "
                 f"position_encoding={self.position_encoding!r}, and of {prefix}num_heads ({num_heads}); choose "
-                f"{_nearest(embed_dim, math.lcm(2 * self.axes, num_heads))}."
+                f"{_nearest(embed_dim, math.lcm(pair, num_heads))}."
             )
         if sizes.hidden_dim < 1 or abs(embed_dim * mlp_ratio - sizes.hidden_dim) > 1e-6:
             raise InputError(
@@ -307,29 +312,20 @@ class RoMAEConfig:
             )
 
 
-def check_head_dim(head_dim: int, axes: int) -> None:
-    """Raise InputError unless `head_dim` is a multiple of 2 · `axes`: each axis needs pairs of channels to rotate."""
-    if head_dim % (2 * axes):
-        raise InputError(
-            f"head_dim ({head_dim}) must be a multiple of 2 × axes ({2 * axes}); choose embed_dim or num_heads so "
-            f"that embed_dim / num_heads is {_nearest(head_dim, 2 * axes)}."
-        )
-
-
 def mask_range(ratio: Any) -> tuple[float, float]:
     """Return a mask ratio as (smallest, largest); `ratio` is such a pair, or one number, which is returned twice.
 
     Raises:
         InputError: not one or two numbers with 0 < smallest ≤ largest < 1.
     """
-    shares = tuple(ratio) if hasattr(ratio, "__len__") else (ratio, ratio)
+    shares = (ratio, ratio) if np.ndim(ratio) == 0 else tuple(ratio)
+    for share in shares:
+        RANGES["mask_ratio"].check("mask_ratio", share)
     if len(shares) != 2 or shares[0] > shares[1]:
         raise InputError(
             f"mask_ratio is {ratio}; give one share between 0 and 1, such as 0.5, or the smallest and the largest "
             "share, such as (0.3, 0.8)."
         )
-    for share in shares:
-        RANGES["mask_ratio"].check("mask_ratio", share)
     return float(shares[0]), float(shares[1])
 
 

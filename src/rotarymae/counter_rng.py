@@ -22,7 +22,7 @@ def counter_uniform(seed: int, epoch: int, ids: np.ndarray | Sequence[int], stre
     splitmix64 (Steele et al. 2014) mixes key and counter.
 
     Args:
-        seed, epoch: any integers.
+        seed, epoch: any integers of Python's type.
         ids: B integers, one for each row, such as the indices of examples.
         stream: a number from 0 that separates kinds of draws. Use another one for draws whose number depends on the
             padded length of a batch, or later draws would depend on the padding.
@@ -43,13 +43,13 @@ def counter_uniform(seed: int, epoch: int, ids: np.ndarray | Sequence[int], stre
     return noise
 
 
-def make_generator(*key: int, device: torch.device | str = "cpu") -> torch.Generator:
-    """Return a torch generator on `device`, seeded by the integers `key`, none negative.
+def make_generator(*key: int) -> torch.Generator:
+    """Return a torch generator on the CPU, seeded by the integers `key`, none negative.
 
-    The same key gives the same numbers on the same kind of device; other keys give independent ones.
+    The same key gives the same numbers; another one of as many integers, all below 2^32, gives independent ones.
     """
     state = np.random.SeedSequence(key).generate_state(1, np.uint64)[0]
-    return torch.Generator(device).manual_seed(int(state >> np.uint64(1)))
+    return torch.Generator().manual_seed(int(state >> np.uint64(1)))
 
 
 def standard_normal(uniform: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:

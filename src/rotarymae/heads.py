@@ -98,11 +98,11 @@ class AttentionPool(nn.Module):
     """Pool each row: take the weighted mean of its normalised tokens, with learned weights.
 
     Each of the heads weighs its share of the channels: the weights are the softmax, over the row's tokens, of a score
-    that is linear in the token. The scores start at zero, so that the pool starts as the mean.
+    that is linear in the token. After `initialise` the scores are 0, so that the pool starts as the mean.
     """
 
     def __init__(self, dim: int, heads: int, eps: float) -> None:
-        """Build the norm and the linear layer that scores tokens; its weights are 0 after `initialise`.
+        """Build the norm and the linear layer that scores tokens; `initialise` sets its weights to 0.
 
         Args:
             dim: width of the tokens.
@@ -206,7 +206,8 @@ class _PooledHead(nn.Module):
         Returns
         -------
         Tensor
-            Logits (of a classifier) or values [B, outputs], averaged over all members.
+            Values [B, outputs], averaged over all members; or logits of a classifier, the logarithms of its members'
+            mean probabilities if there are several.
 
         Raises
         ------
@@ -230,8 +231,8 @@ class _PooledHead(nn.Module):
         Returns
         -------
         tuple of Tensor
-            Logits (of a classifier) or values [B, outputs], averaged over all members; and the pooled vectors [B, D] of
-            the first member, with the encoder's width D, before the head's norm.
+            Outputs [B, outputs], as `forward` returns them; and the pooled vectors [B, D] of the first member, with the
+            encoder's width D, before the head's norm.
 
         Raises
         ------
@@ -239,7 +240,17 @@ class _PooledHead(nn.Module):
             Another number of static features than the head reads (None has 0); tokens that do not fit the encoder.
         """
         vector = self.vector(tokens)
-        outputs = self._from_vector(vector, static)
+        given = (0,) if static is None else tuple(static.shape[1:])
+        if given != (self.static_features,):
+            raise InputError(
+                f"each series has static features of shape {given}; the head was made for {self.static_features}: give "
+                "that many in a row for each series."
+            )
+        x = self.dropout(self.norm(vector))
+        with torch.autocast(x.device.type, enabled=False):  # answers in bfloat16 would have three digits
+            if self.static is not None and static is not None:
+                x = torch.cat([x, self.static(static.to(vector.dtype))], -1)
+            outputs = self.head(x)
         if len(self.others):
             outputs = self._averaged(torch.stack([outputs, *(other(tokens, static) for other in self.others)]))
         return outputs, vector
@@ -269,29 +280,6 @@ class _PooledHead(nn.Module):
             x = torch.cat([cls[:, None], x], 1)
             padding = None if padding is None else nn.functional.pad(padding, (1, 0), value=False)
         return self.attention(x, padding)
-
-    def _from_vector(
-        self, vector: Float[Tensor, "B D"], static: Float[Tensor, "B F"] | None
-    ) -> Float[Tensor, "B outputs"]:
-        """Return the outputs of this head alone, without other members.
-
-        Args:
-            vector: pooled vectors of B rows, of the encoder's width D.
-            static: F features of each row's series; None for none.
-
-        Raises:
-            InputError: another number of static features than the head was made for.
-        """
-        given = 0 if static is None else static.shape[1]
-        if given != self.static_features:
-            raise InputError(
-                f"{given} static features are given; the head was made for {self.static_features}: give that many."
-            )
-        x = self.dropout(self.norm(vector))
-        with torch.autocast(x.device.type, enabled=False):  # answers in bfloat16 would have three digits
-            if self.static is not None and static is not None:
-                x = torch.cat([x, self.static(static.to(vector.dtype))], -1)
-            return self.head(x)
 
 
 class Classifier(_PooledHead):
@@ -330,16 +318,7 @@ class Classifier(_PooledHead):
     ) -> None:
         """Put a head with `classes` outputs, the logits, on an encoder; further members are copies of both.
 
-        Args:
-            encoder: to fine-tune; the same object, not a copy.
-            classes: number of classes, at least 2.
-            pool: what the head reads: "cls", "mean", "max" or "attention".
-            dropout: share of the pooled vector's elements that training drops.
-            static_features: number of features of each series that the head reads next to the vector.
-            members: number of networks, each an encoder and a head, whose probabilities are averaged.
-
-        Raises:
-            InputError: an argument out of its range, or "cls" with an encoder without [CLS].
+        The class describes the arguments, and what is refused with an InputError.
         """
         if classes < 2:
             raise InputError(f"classes is {classes}; a classifier needs at least 2.")

@@ -19,7 +19,7 @@ from rotarymae.likelihoods import Likelihood
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.prediction import inference
 from rotarymae.preprocess import DatasetExamples, ObservationPreprocessor
-from rotarymae.queries import Queries, check_axes, check_queries, queries_from, shape_answers
+from rotarymae.queries import Queries, check_queries, queries_from, shape_answers
 from rotarymae.series import SeriesDataset, as_dates, channel_index, plain
 from rotarymae.surroundings import outputs, surroundings
 from rotarymae.tokens import Tokens, pad_rows, round_up, rounding_step
@@ -180,15 +180,15 @@ def interpolate(
         on_step: called with (batches done, batches in all), for progress bars; None for none.
 
     Raises:
-        InputError: a model that is not a MaskedAutoencoder of series; queries for another number of series, with NaN,
-            or for an unknown channel; series with other columns than training's; predictions that are NaN or infinite.
+        InputError: a model that is not a MaskedAutoencoder of series; queries that `check_queries` refuses; series with
+            other columns than training's; predictions that are NaN or infinite.
 
     Warns:
-        InputWarning: queries far beyond the times of training; more queries than a "joint" decoder answers well.
+        InputWarning: queries far beyond the times of training; more queries than a "joint" decoder answers well; series
+            that look unlike those of training.
     """
     model, preprocessor = pipeline.require_autoencoder(), pipeline.require_series()
     check_queries(queries, dataset)
-    check_axes(queries, preprocessor)
     windows, given = preprocessor.windows(dataset), queries
     distance = time_to_nearest(dataset, queries)
     dataset, (queries, blend) = windows.dataset, queries.of_windows(windows)
@@ -263,24 +263,15 @@ def interpolated(
 ) -> Any:
     """Predict values at given times, in all channels, laid out like the caller's series.
 
+    Do the work of `Pipeline.interpolate`, which describes arguments, results and errors.
+
     Args:
         pipeline: a trained one, or the shipped `any-series`.
         dataset: the series of `X`, already read.
         X: the series as the caller gave them.
-        at: an array of q times for all series, or a list of arrays of q_i times for each; None means the series'
-            different times, or the steps 0, 1, ... if `X` is an array.
-        return_std: whether to return standard deviations as well.
-        positions: positions on the P axes besides time, an array [q, P] for all series, or a list of arrays [q_i, P];
-            None if the series have no such axes or stay at one position, or if `at` is None.
-
-    Returns:
-        Values in the table's units: [cases, channels, q] or [cases, q] if `X` is such an array. Else an array [S, q, V]
-        of V values for S series, or [S, C, q, V] with C channels. Where series have different numbers of times, it is
-        instead a list with an array for each series, without the first axis. With `return_std` it is a pair of these
-        and of standard deviations in the same layout.
-
-    Raises:
-        InputError: times that cannot be used; `return_std` for a model without a spread.
+        at: times for all series, or a list of arrays of times for each; None means those of the series.
+        return_std: whether to return a pair of values and standard deviations.
+        positions: on the axes besides time, at these times; None without.
     """
     queries, layout = queries_from(dataset, X, at, positions)
     answer = pipeline.answer(dataset, queries)
@@ -345,8 +336,8 @@ def time_to_nearest(dataset: SeriesDataset, queries: Queries) -> np.ndarray:
 def _warn_if_joint(model: MaskedAutoencoder, queries: Queries, dataset: SeriesDataset) -> None:
     """Warn (InputWarning) if predictions at some queries depend on too many other queries.
 
-    Nothing happens but for a model with decoder_attention="joint", in which queries attend to one another. It warns if
-    a series has more than `CURVE` (4) queries for each of its observations; the message names the series with the most.
+    They do in a model with decoder_attention="joint", in which queries attend to one another. Too many are more than
+    `CURVE` (4) for each observation of the series; the message names the series with the most.
     """
     if model.config.decoder_attention == "joint" and (queries.lengths > CURVE * np.asarray(dataset.lengths)).any():
         most = int((queries.lengths / dataset.lengths).argmax())

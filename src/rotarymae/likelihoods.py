@@ -139,7 +139,7 @@ class Point(Likelihood):
         beta: float = 0.0,
         sides: Float[Tensor, "*shape"] | None = None,
     ) -> Float[Tensor, "*shape"]:
-        """Return the squared error of each value, 0 for a limit if the prediction is on its right side.
+        """Return the squared error of each value; 0 where a prediction is below an upper limit, or above a lower one.
 
         Args:
             parameters: P = 1 for each value, the prediction.
@@ -207,7 +207,9 @@ class Density(Likelihood):
         beta: float = 0.0,
         sides: Float[Tensor, "*shape"] | None = None,
     ) -> Float[Tensor, "*shape"]:
-        """Return the negative logarithm, in nats, of the density at each target, or of the probability beyond a limit.
+        """Return the negative logarithm, in nats, of the density at each target.
+
+        For a limit it is that of the probability that the value lies below an upper limit, or above a lower one.
 
         Args:
             parameters: P for each value.

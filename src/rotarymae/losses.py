@@ -55,11 +55,9 @@ def reconstruction(
             else 0.
 
     Raises:
-        InputError: `normalize_targets` with one feature, which would make every target zero.
+        InputError: `normalize_targets` of tokens with one value, which have no deviation.
     """
-    target = _at_least_float32(out.masked.values)
-    if out.masked.observed is not None:
-        target = target.masked_fill(~out.masked.observed, torch.nan)
+    target = _at_least_float32(out.masked.values).masked_fill(~out.masked.observed_values, torch.nan)
     if normalize_targets:
         if target.shape[-1] < 2:
             raise InputError(
@@ -70,9 +68,7 @@ def reconstruction(
     missing = target.isnan()
     target = target.masked_fill(missing, 0.0)
     terms = LIKELIHOODS[out.likelihood].loss(_at_least_float32(out.parameters), target, beta, sides)
-    if out.masked.padding is not None:
-        missing = missing | out.masked.padding[..., None]
-    # masked_fill, not a product: values at padded positions must not reach the gradient even if it overflows.
+    # masked_fill, not a product: predictions at padded positions must not reach the gradient even if it overflows.
     return Loss(terms.masked_fill(missing, 0.0).sum(), (~missing).sum())
 
 

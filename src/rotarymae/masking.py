@@ -44,10 +44,7 @@ class Masking:
     ratio: float | Sequence[float] = 0.75
 
     def __post_init__(self) -> None:
-        """Raise InputError for an unknown kind, or a ratio that is no share or ascending pair of shares.
-
-        A share is more than 0 and less than 1. A ratio that is a list, as after JSON, becomes a tuple.
-        """
+        """Raise InputError for a kind or ratio that the class refuses; turn a ratio that is a list into a tuple."""
         choose("masking", self.kind, tuple(MASKINGS))
         if isinstance(self.ratio, Sequence):
             object.__setattr__(self, "ratio", tuple(self.ratio))
@@ -60,11 +57,11 @@ class Masking:
             tokens: the batch, B rows of N tokens; axis 0 of positions is time, and the last of several axes is the
                 channel.
             noise: function from n to uniform random numbers [B, n] in [0, 1); None means torch's global generator.
-            phase: a number from 0 to 1, the same for all batches of an epoch; it has an effect only if `ratio` is (low,
-                high). With it, the share that a row hides follows from its length: between low and high in a wave over
-                log2(length), shifted by the phase. Rows of nearly equal length then hide equally much, so that a batch
-                of them has little padding, and over the epochs every row hides all shares. None draws each row's share
-                at random.
+            phase: a number from 0 to 1, the same for all batches of an epoch; no effect unless `ratio` is (low, high).
+                The share that a row hides then follows from its number of tokens: between low and high in a wave over
+                log2(number), shifted by the phase. Rows of nearly equal length hide equally much, so that a batch of
+                them has little padding, and over the epochs every row hides all shares. None draws each row's share at
+                random.
 
         Raises:
             InputError: kind "channels" for tokens with one position axis.
@@ -96,16 +93,9 @@ Shares = Callable[[], tuple[Share, Float[Tensor, "B N"]]]  # draws (share to hid
 def _ratio(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tensor, "B N"]:
     """Hide single tokens, drawn uniformly: ceil(share · real tokens) of each row (section 4.1 of arXiv:2505.20535).
 
-    At least one real token stays visible, so that a row of one token hides nothing.
-
-    Args:
-        tokens: B rows of N tokens.
-        noise: not used.
-        shares: function that draws the share to hide (a number, or one for each row), and a random number for each
-            token.
-
-    Returns:
-        The mask, True for hidden tokens; never on padding.
+    At least one real token stays visible, so that a row of one token hides nothing. `shares` draws the share and a
+    random number for each token; `noise` is not used. Returns the mask of the N tokens in B rows, True where hidden,
+    never on padding.
     """
     (share, uniform), real = shares(), tokens.real
     return _hide(real, _count(real.sum(1), share), uniform)
@@ -116,8 +106,9 @@ def _blocks(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tensor,
 
     At least one real token of a row stays visible. All blocks of a row have one length, drawn log-uniformly from one
     token to all that is hidden; blocks at the ends of the row and the last one that is chosen may be shorter. In half
-    of the rows, drawn at random, tokens are in the order of time, so that a block hides all channels for a stretch. In
-    the others they are in the order of channel (the last axis), then time, so that a block hides one channel.
+    of the rows, drawn at random, and in all if time is the only axis, tokens are in the order of time, so that a block
+    hides all channels for a stretch. In the others they are in the order of channel (the last axis), then time, so that
+    a block hides a stretch of one channel, or the end of one and the start of the next.
 
     Args:
         tokens: B rows of N tokens.
@@ -139,20 +130,17 @@ def _blocks(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tensor,
     block = (rank + offset[:, None].to(rank.device)) // length[:, None].to(rank.device)
     ordered = rank < real.sum(1, keepdim=True)
     hidden = _hide(ordered, count, uniform.gather(1, block.clamp(max=real.shape[1] - 1)))
-    return hidden.gather(1, _ranks(tokens, order < 0.5)) & real
+    by_channel = (order < 0.5)[:, None].to(real.device) & (tokens.axes > 1)
+    channels = torch.where(by_channel, tokens.positions[..., -1], 0.0)
+    ranks = lexsort((~real).to(torch.uint8), channels, tokens.positions[..., 0]).argsort(dim=1)
+    return hidden.gather(1, ranks) & real
 
 
 def _rows(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tensor, "B N"]:
     """Hide whole times, with all their tokens: ceil(share · distinct times) of each row. At least one stays visible.
 
-    Args:
-        tokens: B rows of N tokens; axis 0 of positions is time.
-        noise: not used.
-        shares: function that draws the share to hide (a number, or one for each row), and a random number for each
-            token.
-
-    Returns:
-        The mask, True for hidden tokens; never on padding.
+    Axis 0 of positions is time. `shares` draws the share and random numbers; `noise` is not used. Returns the mask of
+    the N tokens in B rows, True where hidden, never on padding.
     """
     return _hide_groups(tokens, 0, *shares())
 
@@ -160,17 +148,9 @@ def _rows(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tensor, "
 def _channels(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tensor, "B N"]:
     """Hide whole channels, with all their tokens: ceil(share · channels present) of each row; at least one stays.
 
-    Args:
-        tokens: B rows of N tokens; the last axis of positions is the channel.
-        noise: not used.
-        shares: function that draws the share to hide (a number, or one for each row), and a random number for each
-            token.
-
-    Returns:
-        The mask, True for hidden tokens; never on padding.
-
-    Raises:
-        InputError: tokens with one position axis.
+    The last axis of positions is the channel; InputError is raised for tokens with one axis. `shares` draws the share
+    and random numbers; `noise` is not used. Returns the mask of the N tokens in B rows, True where hidden, never on
+    padding.
     """
     if tokens.axes < 2:
         raise InputError(
@@ -183,16 +163,9 @@ def _channels(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tenso
 def _future(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tensor, "B N"]:
     """Hide the tokens in the last part of each row's span of time, to learn forecasting.
 
-    The span reaches from the first to the last real token of the row, and the part is a share of it. A row of one time
-    hides nothing.
-
-    Args:
-        tokens: B rows of N tokens; axis 0 of positions is time.
-        noise: not used.
-        shares: function that draws the share to hide (a number, or one for each row); its second result is not used.
-
-    Returns:
-        The mask, True for hidden tokens; never on padding.
+    The span reaches from the first to the last real token of the row, and the part is a share of it, which `shares`
+    draws; `noise` is not used. Axis 0 of positions is time, and a row of one time hides nothing. Returns the mask of
+    the N tokens in B rows, True where hidden, never on padding.
     """
     share, _ = shares()
     times, real = tokens.positions[..., 0].cpu().double(), tokens.real.cpu()
@@ -213,7 +186,7 @@ MASKINGS: dict[str, Callable[[Tokens, Noise | None, Shares], Tensor]] = {
 def split(tokens: Tokens, mask: Bool[Tensor, "B N"]) -> tuple[Tokens, Tokens]:
     """Split tokens into a pair (visible, masked); both keep the order of tokens.
 
-    Both have all B rows, and are as long as their longest row; shorter ones are padded at the end. A row that hides
+    Both have all B rows, and each is as long as its longest row; shorter ones are padded at the end. A row that hides
     nothing is all padding in the second.
 
     Args:
@@ -224,11 +197,11 @@ def split(tokens: Tokens, mask: Bool[Tensor, "B N"]) -> tuple[Tokens, Tokens]:
         InputError: a mask of another shape or type, or one that hides padding, all real tokens of a row, or nothing at
             all.
     """
-    if mask.shape != tokens.values.shape[:2] or mask.dtype != torch.bool:
-        raise InputError(
-            f"mask is {mask.dtype} {tuple(mask.shape)}; wanted bool {tuple(tokens.values.shape[:2])} (batch, tokens)."
-        )
     real = tokens.real
+    if mask.shape != real.shape or mask.dtype != torch.bool:
+        raise InputError(
+            f"mask is {mask.dtype} {tuple(mask.shape)}; give a tensor, torch.bool {tuple(real.shape)} (batch, tokens)."
+        )
     # One transfer for all checks: on an accelerator each would wait for the device.
     seen, hidden = (real & ~mask).sum(1), mask.sum()
     blank, least_seen, all_hidden = torch.stack([(mask & ~real).sum(), seen.min(), hidden]).tolist()
@@ -237,7 +210,7 @@ def split(tokens: Tokens, mask: Bool[Tensor, "B N"]) -> tuple[Tokens, Tokens]:
     if least_seen == 0:
         raise InputError(f"row {int((seen == 0).nonzero()[0])} has no visible token; leave at least one.")
     if all_hidden == 0:
-        raise InputError("the mask hides nothing; there would be nothing to predict.")
+        raise InputError("the mask hides nothing; hide a token in some row of two or more, so that one is predicted.")
     return compact(tokens, ~mask), compact(tokens, mask)
 
 
@@ -275,17 +248,6 @@ def _hide(real: Bool[Tensor, "B N"], count: Int[Tensor, " B"], uniform: Float[Te
     """
     rank = uniform.masked_fill(~real, 2.0).argsort(dim=1, stable=True).argsort(dim=1)
     return (rank < count[:, None]) & real
-
-
-def _ranks(tokens: Tokens, by_channel: Bool[Tensor, " B"]) -> Int[Tensor, "B N"]:
-    """Return the rank of each of N tokens in its row, from 0, with padding last.
-
-    Tokens are ranked by time (the first position axis). In the rows (of B) where `by_channel` is True, they are ranked
-    by channel (the last axis) first, if there is more than one axis.
-    """
-    by_channel = by_channel[:, None].to(tokens.positions.device) & (tokens.axes > 1)
-    channels = torch.where(by_channel, tokens.positions[..., -1], 0.0)
-    return lexsort((~tokens.real).to(torch.uint8), channels, tokens.positions[..., 0]).argsort(dim=1)
 
 
 def _hide_groups(tokens: Tokens, axis: int, share: Share, uniform: Float[Tensor, "B N"]) -> Bool[Tensor, "B N"]:

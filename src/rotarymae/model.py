@@ -72,7 +72,8 @@ class Context(NamedTuple):
         tokens: C tokens of the decoder's width E; [CLS] is the first, if there is one.
         positions: of these tokens on the A axes; 0 for [CLS].
         padding: True where there is no token; None for no padding.
-        observed: the visible observations in which queries look up their neighbours; None for a model that reads none.
+        observed: what else the model looks up at each query: the visible observations of a model with `neighbours`, the
+            fitted processes (`Bank`) of an `AnySeries`; None for other models.
     """
 
     tokens: Float[Tensor, "B C E"]
@@ -91,10 +92,7 @@ class Encoder(nn.Module):
     """
 
     def __init__(self, config: RoMAEConfig) -> None:
-        """Build the input projection, [CLS] (if `config.cls_token`) and the blocks, and draw their initial values.
-
-        `config` gives the sizes; those of the decoder are not used.
-        """
+        """Build the input projection, [CLS] (if `config.cls_token`) and the blocks, and draw their initial values."""
         super().__init__()
         self.config = config
         self.projection = nn.Linear(config.features + config.input_features, config.embed_dim)
@@ -188,10 +186,7 @@ class MaskedAutoencoder(nn.Module):
     """
 
     def __init__(self, config: RoMAEConfig) -> None:
-        """Build the encoder, the mask token, the decoder and its output layer, and draw their initial values.
-
-        `config` gives the sizes of all of them.
-        """
+        """Build the encoder, the mask token, the decoder and its output layer, and draw their initial values."""
         super().__init__()
         self.config = config
         self.encoder = Encoder(config)
@@ -244,7 +239,7 @@ class MaskedAutoencoder(nn.Module):
             The visible tokens [B, N], N in each of B rows.
         masked : Tokens
             The hidden tokens [B, M], M in each row. Their values are not read, but handed on as the truth. A model with
-            `neighbours` reads which values were observed, and predicts no others.
+            `neighbours` reads which values were observed; its predictions of the others have no meaning.
 
         Returns
         -------
@@ -255,16 +250,17 @@ class MaskedAutoencoder(nn.Module):
         ------
         InputError
             Visible tokens with another number of features or axes than the configuration; hidden tokens with another
-            number of rows or axes.
+            number of rows or axes, or with fewer values (or marks of which were observed) than the model predicts.
         """
-        target_mask = None
-        if self.config.neighbours:
-            target_mask = masked.observed_values[..., : self.config.features]
+        features, observed = self.config.features, masked.observed
+        given = masked.features if observed is None else observed.shape[2]
+        if given < features:
+            raise InputError(f"hidden tokens have {given} values, or marks of observed ones; give them {features}.")
+        target_mask = masked.observed_values[..., :features] if self.config.neighbours else None
         parameters = self.decode(self.context(visible), masked.positions, masked.padding, target_mask)
-        if self.config.input_features:
-            values, observed = masked.values[..., : self.config.features], masked.observed
-            observed = None if observed is None else observed[..., : self.config.features]
-            masked = replace(masked, values=values, observed=observed, check_values=False)
+        if masked.features > features:
+            observed = None if observed is None else observed[..., :features]
+            masked = replace(masked, values=masked.values[..., :features], observed=observed, check_values=False)
         return Reconstruction(parameters, masked, self.config.likelihood)
 
     def reconstruct(
@@ -299,7 +295,7 @@ class MaskedAutoencoder(nn.Module):
         Raises
         ------
         InputError
-            `return_std` of a model that predicts no spread; tokens, positions or padding of another shape.
+            `return_std` of a model that predicts no spread; tokens, positions or padding of another shape or type.
         """
         if return_std and not self.likelihood.has_spread:
             raise InputError(
@@ -365,7 +361,7 @@ class MaskedAutoencoder(nn.Module):
         Raises
         ------
         InputError
-            Positions or padding of another shape.
+            Positions or padding of another shape; padding that is not bool.
         """
         batch, _, axes = context.positions.shape
         if positions.ndim != 3 or (positions.shape[0], positions.shape[2]) != (batch, axes):
@@ -373,8 +369,10 @@ class MaskedAutoencoder(nn.Module):
                 f"query positions have shape {tuple(positions.shape)}; expected [{batch}, queries, {axes}] "
                 "(batch, queries, axes)."
             )
-        if padding is not None and padding.shape != positions.shape[:2]:
-            raise InputError(f"query padding has shape {tuple(padding.shape)}; expected {tuple(positions.shape[:2])}.")
+        if padding is not None and (padding.shape != positions.shape[:2] or padding.dtype != torch.bool):
+            raise InputError(
+                f"query padding is {padding.dtype} {tuple(padding.shape)}; expected bool {tuple(positions.shape[:2])}."
+            )
         query_tokens = self.mask_token.expand(*positions.shape[:2], -1)
         near = None
         if context.observed is not None:
@@ -439,16 +437,16 @@ def with_cls(
 def initialise(module: nn.Module, generator: torch.Generator | None = None) -> None:
     """Set the initial values of all parameters of an encoder, autoencoder or head, in place.
 
-    - Weights of linear layers are Xavier uniform, as in MAE. Two kinds are 0: those of attention pooling ("scores"),
-      which starts as the mean over tokens, and those of a NeighbourHead ("correction", "readout"), which starts as the
-      straight line between neighbours.
+    - Weights of linear layers are Xavier uniform, as in MAE. Those of layers called "scores", "correction" or "readout"
+      are 0: attention pooling starts as the mean over tokens, a NeighbourHead as the straight line between neighbours,
+      an AnySeries as its Gaussian processes.
     - Biases are 0, but that of the input projection ("projection") is normal with variance 2 / (inputs + outputs). With
       a zero bias, the first RMSNorm would keep only the sign of a token with one feature.
     - Scales of an RMSNorm are 1. [CLS] and [MASK] are N(0, 0.02²): a zero [MASK] before an RMSNorm gets a first
       gradient of 4e5. The embedding of features in a NeighbourHead is N(0, 0.5²).
 
     Numbers are drawn in float32 on the CPU, so that they do not depend on the default type and device. They come from
-    `generator`; None means torch's global state. A module with parameters on the meta device is left alone.
+    `generator`; None means torch's global state. A module with any parameter on the meta device is left alone.
     """
     if any(parameter.is_meta for parameter in module.parameters()):
         return  # a model about to be loaded; to draw numbers for it, torch would first import its compiler, in seconds

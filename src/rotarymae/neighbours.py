@@ -174,7 +174,7 @@ class NeighbourHead(nn.Module):
     """Output layer that adds a correction to the value on the straight line between a query's neighbours.
 
     The correction is the sum of a small network's output, which reads the neighbours, a learned embedding of the
-    feature and the query's token, and of a linear layer on this token. Both start at zero.
+    feature and the query's token, and of a linear layer on this token. Both are 0 after `initialise`.
     """
 
     def __init__(self, embed_dim: int, features: int, outputs: int) -> None:

@@ -86,14 +86,15 @@ class Fitted(NamedTuple):
         times: of the observations.
         real: False behind a channel's last observation.
         index: number of each stored kernel's shape, from 0.
-        periods: of the channel's two periodic families of shapes.
+        periods: two of each channel, for its periodic shapes.
         weight: probability of each stored kernel; they add up to 1.
         amplitude: squared amplitude of each stored kernel.
         level: noise variance of each stored kernel, divided by the squared amplitude.
         alpha: `inverse` times the observed values.
         inverse: inverse covariance matrix of the observations, noise included, for a squared amplitude of 1.
         noise: variance of the noise of each observation, in the units of the values squared.
-        log_evidence: logarithm of the marginal likelihood of the observations, averaged over all kernels.
+        log_evidence: logarithm of the marginal likelihood of the observations, averaged over all kernels, where those
+            of periodic ones are multiplied by exp(`PERIOD_PENALTY`).
         tables: for each shape its weight among all kernels, its mean squared amplitude and its mean noise variance.
     """
 
@@ -146,7 +147,8 @@ def fit_kernels(
 ) -> tuple[Fitted, Float[Tensor, "U D"]]:
     """Fit a Gaussian process with each kernel to the n observations of U channels, and weigh the kernels.
 
-    A kernel's weight is proportional to the marginal likelihood of the observations to the power `TEMPER` (0.3).
+    A kernel's weight is proportional to the marginal likelihood of the observations, times exp(`PERIOD_PENALTY`) for a
+    periodic one, to the power `TEMPER` (0.3).
 
     Args:
         times: divided by the median gap between observations, so that gaps are about 1; float64.
@@ -176,15 +178,8 @@ def _fit(
 ) -> tuple[Fitted, Float[Tensor, "U D"]]:
     """Do the work of `fit_kernels` for U channels, so few that their matrices fit into a processor's cache.
 
-    Args:
-        times: of n observations of each channel, divided by the median gap; float64.
-        values: near 0 with a spread near 1; 0 where `real` is False.
-        real: False behind a channel's last observation.
-        noise: variance of each observation's noise, divided by the channel's mean one.
-        periods: of the periodic kernels, from `find_periods`.
-
-    Returns:
-        The fitted processes; and D = 7 numbers that describe the probable kernels of each channel, float32.
+    Arguments and results are those of `fit_kernels`, but values are 0 where `real` is False, and periods are from
+    `find_periods`.
     """
     n = times.shape[1]
     both = (real[:, :, None] & real[:, None, :]).double()
@@ -306,7 +301,8 @@ def share_of_span(
 ) -> Float[Tensor, "U m"]:
     """Return where times lie in the span of a channel's observations: -1 at the first, 1 at the last.
 
-    Beyond them the number goes on linearly, up to ±`FARTHEST` (1.5). At a single observation it is 0.
+    Beyond them the number goes on linearly, up to ±`FARTHEST` (1.5). With a single observation it is 0 at its time, and
+    ±1.5 at other times.
 
     Args:
         times: m times for each of U channels.
@@ -324,8 +320,8 @@ def find_periods(
     """Return the two periods whose sine waves explain the most variance of each of U channels, after a straight line.
 
     Periods are in units of `times`; the one that explains more comes first. Frequencies lie between 0.8 cycles per span
-    of the observations and `FASTEST` (0.5). The second differs from the first by at least 1.2 cycles per span; where
-    none does, it is the lowest frequency.
+    of the observations, which counts as 1 at least, and `FASTEST` (0.5); for a span below 1.6 all are 0.8 per span. The
+    second differs from the first by at least 1.2 cycles per span; where none does, it is the lowest one.
 
     Args:
         times: of n observations of each channel, float64.

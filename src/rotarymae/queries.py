@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from rotarymae.datasets import is_flat
-from rotarymae.errors import InputError, did_you_mean, listed
+from rotarymae.errors import InputError, InputWarning, did_you_mean, listed
 from rotarymae.preprocess import ObservationPreprocessor
 from rotarymae.series import SeriesDataset, Windows, as_text, cells, dates
 from rotarymae.series.cells import plain
@@ -150,7 +151,8 @@ def grid(dataset: SeriesDataset, points: int) -> Queries:
 
     Args:
         dataset: the series.
-        points: number of times of each series; in a series, all are asked in one channel, then in the next, and so on.
+        points: number of times of each series, 1 for that of the first observation; in a series, all are asked in one
+            channel, then in the next, and so on.
 
     Raises:
         InputError: less than one point; more queries than memory could hold; a series observed at several positions.
@@ -272,7 +274,8 @@ class QueryTable:
     def in_order(self, answers: pa.Table) -> pa.Table:
         """Return the answers in the row order of this table, with its column names and its other columns.
 
-        Where this table has no column of channels, each of its rows becomes one row for each channel.
+        Where this table has no column of channels, each of its rows becomes one row for each channel. Of two columns
+        with one name that of the answers is kept. Other columns of texts become numbers if all are (`cells.typed`).
 
         Args:
             answers: a table with ids in its first column, then "time" and, if there are channels, "channel", then
@@ -338,11 +341,12 @@ class QueryTable:
                 Its columns of ids, of positions besides time and of times of day are looked for. Times are in its time
                 column, or else in "time". Channels are in its channel column, or else in "channel"; without either,
                 each row asks for all channels. If all of its columns of standard errors are there, observations with
-                these errors are to be predicted, else the curve.
+                these errors are to be predicted, else the curve. ISO dates are read whatever its format of times.
             name: of the table, for messages.
 
         Raises:
-            InputError: no rows; a missing column or cell; a time that is not finite.
+            InputError: no rows; a missing column or cell; a column whose name is nearly that of the channels; a time
+                that is not finite.
         """
         if not len(table):
             raise InputError(f"{name} has no rows; there are no times to interpolate at.")
@@ -380,15 +384,14 @@ class QueryTable:
         Ids are compared as text. Rows for other series are left out, and a series without a row has no query. If the
         data set has channels and this table has none, each row becomes a query in every channel: the first row in all
         channels, then the second. If the data set has no channels, those of the table are not read. Dates without a
-        time zone are read in the zone of the data set.
+        time zone are read in the zone of the data set; numbers are days since 1970-01-01 UTC if the data set has dates.
 
         Raises:
-            InputError: a channel that is none of those of the data set; dates where the times of the data set are
-                numbers.
+            InputError: a channel that is none of those of the data set; dates or durations where the times of the data
+                set are none.
         """
         rows = self.rows
-        if rows.time_unit is not None and dataset.time_unit is None:
-            raise InputError(f"{self.name} asks for dates, and the times of the series are numbers; give numbers.")
+        _check_kind(self.name, rows.time_unit, rows.time_zone, dataset)
         # Whether a text file's 1 is a number or a text depends on what else stands in its column.
         rank = {as_text(name): i for i, name in enumerate(dataset.ids)}
         place = np.array([rank.get(as_text(name), -1) for name in self.ids], np.int64)[rows.series]
@@ -440,53 +443,66 @@ def as_queries(dataset: SeriesDataset, preprocessor: ObservationPreprocessor | N
     return Queries(np.asarray(dataset.times), dataset.channels, np.asarray(dataset.offsets), errors, positions)
 
 
+def _check_kind(name: str, unit: str | None, zone: str | None, dataset: SeriesDataset) -> None:
+    """Raise InputError for dates or durations if the times of a data set are of another kind; numbers fit all.
+
+    Args:
+        name: what holds the times, for the message.
+        unit, zone: of the times, as in `dates.Times`: numbers have no unit, durations no zone.
+        dataset: the series.
+    """
+    asked, theirs = (
+        "numbers" if unit is None else "durations" if zone is None else "dates"
+        for unit, zone in ((unit, zone), (dataset.time_unit, dataset.time_zone))
+    )
+    if asked not in ("numbers", theirs):
+        raise InputError(f"{name} holds {asked}, and the times of the series are {theirs}; give {theirs}.")
+
+
 def check_queries(queries: Queries, dataset: SeriesDataset) -> None:
     """Raise InputError for queries that do not fit a data set.
 
-    Refused are queries for another number of series, offsets that do not end at the number of times, times that are NaN
-    or infinite, and no query at all. A series may have none.
+    Refused are queries for another number of series; offsets that do not rise from 0 to the number of times, or another
+    number of channels, errors or positions than of times; no query at all (a series may have none); times, errors and
+    positions that are NaN or infinite; dates outside the years 1 to 9999; errors below 0; positions on other axes than
+    those of the series (code "positions-needed"); channels for series without, and none for series with channels; and
+    channel numbers that do not exist.
     """
-    series, times = len(queries.offsets) - 1, len(queries.times)
+    series, n, offsets, channels = len(queries.offsets) - 1, len(queries.times), queries.offsets, queries.channels
     if series != len(dataset):
         raise InputError(
             f"queries are for {series} series; the data set has {len(dataset)}. Give some, or none, for each."
         )
-    if queries.offsets[-1] != times:
-        raise InputError(
-            f"the offsets of the queries end at {queries.offsets[-1]}, and there are {times} times; both must agree."
-        )
-    if not times:
+    if offsets[0] != 0 or offsets[-1] != n or (np.diff(offsets) < 0).any():
+        raise InputError(f"the queries' offsets are {listed(offsets)}; they must rise from 0 to the {n} times.")
+    for name, part in (("channels", channels), ("errors", queries.errors), ("positions", queries.positions)):
+        if part is not None and len(part) != n:
+            raise InputError(f"queries have {n} times and {len(part)} {name}; give one for each.")
+    if not n:
         raise InputError("there are no times to interpolate at; give at least one.")
-    if not np.isfinite(queries.times).all():
-        first = int((~np.isfinite(queries.times)).argmax())
-        raise InputError(f"query {first} (counted from 0) has the time {queries.times[first]}; give finite times.")
-
-
-def check_axes(queries: Queries, preprocessor: ObservationPreprocessor) -> None:
-    """Raise InputError for queries whose channels or positions do not fit the preprocessor of the model that answers.
-
-    Refused are positions on another number of axes than the model was trained with, none included (code
-    "positions-needed"); positions that are NaN or infinite; channels where the model was trained without, and none
-    where it was trained with some; and channel numbers that do not exist.
-    """
-    axes, names, channels = len(preprocessor.position_names), preprocessor.channel_names, queries.channels
+    good, advice = np.isfinite(queries.times), "finite times"
+    if dataset.time_zone is not None:
+        good &= (queries.times >= dates.FIRST_DAY) & (queries.times <= dates.LAST_DAY)
+        advice = "days since 1970-01-01 of the years 1 to 9999"
+    if not good.all():
+        first = int(good.argmin())
+        raise InputError(f"query {first} (counted from 0) has the time {queries.times[first]}; give {advice}.")
+    if queries.errors is not None and not ((queries.errors >= 0) & np.isfinite(queries.errors)).all():
+        raise InputError("queries have standard errors that are negative, NaN or infinite; give numbers of at least 0.")
+    axes, names = len(dataset.position_names), dataset.channel_names
     given = 0 if queries.positions is None else queries.positions.shape[1]
     if given != axes:
         raise InputError(
-            f"queries have positions on {given} axes besides time; the model was trained with {axes} "
-            f"({listed(preprocessor.position_names)}); give each query a position on all of these."
-            if axes
-            else "queries have further positions, and the model was trained without any; leave them out.",
+            f"queries have positions on {given} axes besides time, and the series have {axes} "
+            f"({listed(dataset.position_names) or 'none'}); give queries the axes of the series.",
             code="positions-needed",
         )
     if queries.positions is not None and not np.isfinite(queries.positions).all():
         first = int((~np.isfinite(queries.positions)).any(axis=1).argmax())
         raise InputError(f"query {first} (counted from 0) has a position that is NaN or infinite; give finite ones.")
     if (channels is None) != (names is None):
-        asked, trained, advice = (
-            ("none", "some", "give one for each query") if names else ("some", "none", "leave them out")
-        )
-        raise InputError(f"queries have channels: {asked}; the model was trained with {trained}; {advice}.")
+        advice = "have channels; give one for each query" if names else "have no channels; give queries none"
+        raise InputError(f"the series {advice}.")
     if channels is not None and names is not None and ((channels < 0) | (channels >= len(names))).any():
         strange = channels[(channels < 0) | (channels >= len(names))][0]
         raise InputError(f"queries ask for channel {int(strange)}; give numbers from 0 to {len(names) - 1}.")
@@ -569,25 +585,30 @@ def _for_each(
         convert: function that turns the array of one or of all series, in a user's form, into one of numbers.
 
     Raises:
-        InputError: arrays for another number of series, with another number of axes, with NaN or with infinity.
+        InputError: arrays for another number of series, with another number of axes, with NaN or with infinity; what is
+            no array.
     """
-    if isinstance(given, list | tuple) and any(np.ndim(one) >= most for one in given):
-        each = [convert(one) for one in given]
-    else:
-        whole = convert(given)
-        each = list(whole) if whole.ndim > most else [whole] * len(dataset)
+    try:
+        if isinstance(given, list | tuple) and any(np.ndim(one) >= most for one in given):
+            each = [convert(one) for one in given]
+        else:
+            whole = convert(given)
+            each = list(whole) if whole.ndim > most else [whole] * len(dataset)
+    except InputError:
+        raise
+    except (TypeError, ValueError, pa.ArrowException) as error:  # of numpy or pyarrow: ragged lists, complex numbers
+        raise InputError(f"{name} is no array ({error}); give one for all series, or a list of one for each.") from None
     if len(each) != len(dataset):
         raise InputError(
             f"{name} is for {len(each)} series; there are {len(dataset)}. Give one array for each series, or a single "
             "one for all."
         )
+    axes = "a flat array" if most == 1 else f"an array of 1 to {most} axes"
     for i, one in enumerate(each):
         if not 1 <= one.ndim <= most:
-            raise InputError(
-                f"{name} of series {i} (counted from 0) has the shape {one.shape}; give at most {most} axes."
-            )
+            raise InputError(f"{name} of series {i} (counted from 0) has the shape {one.shape}; give {axes}.")
         if not np.isfinite(one).all():
-            raise InputError(f"{name} of series {i} (counted from 0) holds NaN or infinity; give finite numbers.")
+            raise InputError(f"{name} of series {i} (counted from 0) holds NaN, infinity or no date; give finite ones.")
     return each
 
 
@@ -619,19 +640,25 @@ def _as_numbers(times: Any, dataset: SeriesDataset) -> np.ndarray:
     """Return times in a user's form as float64 of the same shape; dates become days since 1970-01-01 UTC.
 
     Args:
-        times: an array or list of numbers, dates, or texts of either.
+        times: an array or list of numbers, dates, durations, or texts of these.
         dataset: the series, in whose time zone dates without a zone are read.
 
     Raises:
-        InputError: dates where the times of the series are numbers; texts that are neither.
+        InputError: dates or durations where the times of the series are none; texts that are no times.
+
+    Warns:
+        InputWarning: numbers that were read on an assumption, as those with a unit ("4h"), which are not converted.
     """
     array = np.asarray(times)
     if array.dtype.kind in "iufb":
         return array.astype(np.float64)
-    at = dates.times(cells.to_arrow(times if array.ndim < 2 else array.ravel()), "at")
+    if array.ndim > 1 or (isinstance(times, list | tuple) and array.dtype.kind in "mM"):
+        times = array.ravel()  # pyarrow reads no list of numpy's dates
+    at = dates.times(cells.to_arrow(times), "at")
     numbers = at.values
-    if at.unit is not None and dataset.time_unit is None:
-        raise InputError("at holds dates, and the times of the series are numbers; give numbers.")
+    _check_kind("at", at.unit, at.zone, dataset)
+    if at.unit is None and at.note is not None:
+        warnings.warn(f"{at.note}; they are taken in the unit of the series' times.", InputWarning, stacklevel=2)
     if at.zone == "" and np.isfinite(numbers).all():  # what is not is refused by the caller
         numbers = dates.in_zone(numbers, dataset.time_zone)
     return numbers.reshape(array.shape)

@@ -45,7 +45,7 @@ def frequencies(head_dim: int, axes: int, p: float = 0.75, base: float = 10_000.
         head_dim: channels of a head, a multiple of 2 · axes (`RoMAEConfig` checks it).
         axes: number of position axes, which share out the channels.
         p: share of the frequencies that is kept.
-        base: at least 1; the larger, the slower the slowest frequencies.
+        base: at least 1; frequencies fall from 1 radian per unit of position towards 1 / base.
     """
     channels = head_dim // axes
     i = torch.arange(channels // 2, dtype=torch.float64)
@@ -122,8 +122,7 @@ class Rotary:
 
     Attributes:
         head_dim: width K of a head.
-        p: share of the frequencies of each axis that is kept, the fastest first.
-        base: frequencies fall from 1 radian per unit of position towards 1 / base.
+        p, base: as in `frequencies`.
     """
 
     head_dim: int
@@ -134,11 +133,8 @@ class Rotary:
         """Return x, N tokens of width D in each of B rows, as it is: rotary positions are not added."""
         return x
 
-    def rotation(self, positions: Float[Tensor, "B N A"]) -> Rotation | None:
-        """Return the rotation of queries and keys of N tokens in each of B rows, given their positions on A axes.
-
-        It is never None here; the other encoding, `Absolute`, returns None.
-        """
+    def rotation(self, positions: Float[Tensor, "B N A"]) -> Rotation:
+        """Return the rotation of queries and keys of N tokens in each of B rows, given their positions on A axes."""
         return rotation(angles(positions, frequencies(self.head_dim, positions.shape[-1], self.p, self.base)))
 
 
@@ -147,8 +143,7 @@ class Absolute:
     """The baseline: sines and cosines of the positions (`sincos`) are added to tokens, and nothing is rotated.
 
     Attributes:
-        embed_dim: width of the tokens.
-        base: frequencies fall from 1 radian per unit of position towards 1 / base.
+        embed_dim, base: as in `sincos`.
     """
 
     embed_dim: int
@@ -158,9 +153,8 @@ class Absolute:
         """Return x plus the encoding of the positions (A axes), in the dtype of x: N tokens of width D in B rows."""
         return x + sincos(positions, self.embed_dim, self.base).to(x.dtype)
 
-    def rotation(self, positions: Float[Tensor, "B N A"]) -> Rotation | None:
+    def rotation(self, positions: Float[Tensor, "B N A"]) -> None:
         """Return None: queries and keys are not rotated. Ignore `positions`."""
-        return None
 
 
 POSITION_ENCODINGS: dict[str, Callable[[RoMAEConfig, BlockSizes], Rotary | Absolute]] = {

@@ -94,7 +94,8 @@ def _autocovariance(slots: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, 
     """Return, by lag from 0, the sums of products of values that far apart, and the number of pairs in each sum.
 
     Values are standardised after a straight line is subtracted. Lags reach from 0 to the number of slots, empty ones
-    included, over `LEAST_CYCLES` (2.5). Both results are empty if fewer than 50 (`LEAST_PAIRS`) values are left.
+    included, over `LEAST_CYCLES` (2.5). Both results are empty if fewer than 50 (`LEAST_PAIRS`) values are left, or all
+    are in one slot.
 
     Args:
         slots: time of each value as an ascending integer from 0; several values may be in one slot. Values at 4096
@@ -103,7 +104,7 @@ def _autocovariance(slots: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, 
     """
     inside = slots < MOST_SLOTS
     slots, values = slots[inside], values[inside]
-    if len(slots) < LEAST_PAIRS:
+    if len(slots) < LEAST_PAIRS or not slots[-1]:
         return np.zeros(0), np.zeros(0)
     values = values - np.polyval(np.polyfit(slots, values, 1), slots)
     values /= values.std() or 1.0

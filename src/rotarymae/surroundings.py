@@ -1,7 +1,6 @@
 """Describe what lies around a query: the nearest observations, how far they are, and what simple methods predict.
 
-The simple methods are the straight line, the latest value, the series' own mean, its drift (the latest value and the
-mean slope of the series), the value whole seasons away, and that with what has changed since.
+The simple methods are listed in `surroundings`.
 """
 
 from __future__ import annotations
@@ -45,9 +44,16 @@ def surroundings(
 ) -> Surroundings:
     """Describe what lies around each query: the nearest observations, their distance, and what simple methods predict.
 
-    The simple methods are the straight line between neighbours, the latest value, the mean of the channel, its drift,
-    the value a season away, and the line plus what a season away changed. With position axes besides time and channel,
-    all of them predict the value of the nearest token on all axes.
+    The simple methods, in the order of `GUESSES`, are:
+    - the straight line between neighbours; before the first or after the last observation, the value of that one;
+    - the latest value; before the first observation, the value of that one;
+    - the mean of the channel, as if one more observation were 0;
+    - its drift: the line, to which the channel's mean slope is added before the first and after the last observation;
+    - the value a season away; the mean without a season;
+    - the line plus what a season away changed; the line without a season.
+
+    With position axes besides time and channel, all of them predict the value of the nearest token on all axes, and
+    the distance is that to this token.
 
     Args:
         visible: the visible tokens of B series, as the model takes them.

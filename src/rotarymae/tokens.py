@@ -54,11 +54,7 @@ class Tokens:
     check_values: InitVar[bool] = True
 
     def __post_init__(self, check_values: bool) -> None:
-        """Check shapes and types of the fields; raise InputError for those that do not fit.
-
-        With `check_values` also raise it for NaN or infinity outside padding, and for rows that are padding throughout.
-        Values and positions of padding are then set to 0, and a padding that marks nothing to None.
-        """
+        """Check the fields, and change them at padding if `check_values`, as the class says."""
         _check_shapes(self.values, self.positions, self.padding, self.observed)
         if check_values:
             padding = _check_numbers(self.values, self.positions, self.padding)
@@ -136,7 +132,7 @@ class Tokens:
         Parameters
         ----------
         index : int Tensor of shape [K]
-            Numbers of the rows, from 0, in any order; repeats are allowed.
+            Numbers of the rows, from 0, in any order, at least one; repeats are allowed.
 
         Returns
         -------
@@ -257,7 +253,7 @@ def lexsort(*keys: Shaped[Tensor, "B N"]) -> Int[Tensor, "B N"]:
 
 
 def _check_shapes(values: Tensor, positions: Tensor, padding: Tensor | None, observed: Tensor | None) -> None:
-    """Raise InputError unless the fields of `Tokens` have the right shapes and types, and no size is 0.
+    """Raise InputError unless the fields of `Tokens` are tensors of the right shapes and types, and no size is 0.
 
     Args:
         values: floats [B, N, V], V values of N tokens in B rows.
@@ -265,6 +261,9 @@ def _check_shapes(values: Tensor, positions: Tensor, padding: Tensor | None, obs
         padding: bool [B, N], or None.
         observed: bool [B, N, W] with W from 1 to V, or None.
     """
+    for name, part in (("values", values), ("positions", positions), ("padding", padding), ("observed", observed)):
+        if part is not None and not isinstance(part, Tensor):
+            raise InputError(f"Tokens take tensors, and {name} is a {type(part).__name__}; use torch.as_tensor.")
     if values.ndim != 3 or positions.ndim != 3:
         raise InputError(
             f"values have shape {tuple(values.shape)} and positions {tuple(positions.shape)}; "
@@ -275,7 +274,7 @@ def _check_shapes(values: Tensor, positions: Tensor, padding: Tensor | None, obs
             f"values are for {tuple(values.shape[:2])} (batch, tokens) but positions for "
             f"{tuple(positions.shape[:2])}; every token needs one position on every axis."
         )
-    if values.shape[0] == 0 or values.shape[1] == 0 or values.shape[2] == 0 or positions.shape[2] == 0:
+    if 0 in (*values.shape, positions.shape[2]):
         raise InputError(
             f"values {tuple(values.shape)} and positions {tuple(positions.shape)} hold nothing; "
             "every size must be at least 1."

@@ -65,9 +65,9 @@ class DropPath(Dropout):
 
 @contextmanager
 def drawing_from(generator: torch.Generator, module: nn.Module) -> Iterator[None]:
-    """Let all dropout layers of `module` draw from `generator` in a `with` block, and from torch's state after it.
+    """Let all `Dropout` and `DropPath` layers in `module` draw from `generator` in a `with` block that yields None.
 
-    Yields None.
+    After the block they draw from torch's state. Dropout layers of torch are not changed.
     """
     layers = [layer for layer in module.modules() if isinstance(layer, Dropout)]
     for layer in layers:
@@ -123,36 +123,15 @@ class Attention(nn.Module):
         )
         if rotation is not None:
             query, key = rotate(query, rotation.select(queries)), rotate(key, rotation.select(keys))
-        attended = _attend(query, key, value, key_mask, self.dropout)
+        query, key, value = query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2)
+        if query.dtype is torch.bfloat16 and query.device.type == "cpu" and torch.is_grad_enabled():
+            # There, torch's backward pass takes three times as long in bfloat16 as in float32.
+            with torch.autocast("cpu", enabled=False):
+                attended = _weighted(query.float(), key.float(), value.float(), key_mask, self.dropout)
+            attended = attended.to(query.dtype)
+        else:
+            attended = _weighted(query, key, value, key_mask, self.dropout)
         return self.output(attended.transpose(1, 2).flatten(2))
-
-
-def _attend(
-    query: Float[Tensor, "B Q H K"],
-    key: Float[Tensor, "B L H K"],
-    value: Float[Tensor, "B L H K"],
-    key_mask: Bool[Tensor, "B 1 1 L"] | None,
-    dropout: Dropout,
-) -> Float[Tensor, "B H Q K"]:
-    """Return the attention of Q queries to L keys in each of B rows and H heads, in the dtype of `query`.
-
-    On a CPU, where gradients are recorded and queries are bfloat16, it is computed in float32: torch's backward pass
-    takes three times as long in bfloat16 there.
-
-    Args:
-        query, key, value: K numbers for each token and head.
-        key_mask: True for keys that may be attended to; None means all.
-        dropout: the layer that drops attention weights in training.
-
-    Returns:
-        Weighted means of the values, with the heads before the queries.
-    """
-    query, key, value = query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2)
-    if query.dtype is not torch.bfloat16 or query.device.type != "cpu" or not torch.is_grad_enabled():
-        return _weighted(query, key, value, key_mask, dropout)
-    with torch.autocast("cpu", enabled=False):
-        precise = _weighted(query.float(), key.float(), value.float(), key_mask, dropout)
-    return precise.to(query.dtype)
 
 
 def _weighted(
@@ -234,11 +213,11 @@ class Block(nn.Module):
 class Transformer(nn.Module):
     """A stack of `depth` blocks, without a final norm.
 
-    The rate of stochastic depth rises linearly: block m of `depth`, from 1, skips branches with drop_path · m / depth.
+    Block m of `depth`, from 1, skips each of its branches (attention, MLP) at the rate drop_path · m / depth.
     """
 
     def __init__(self, sizes: BlockSizes) -> None:
-        """Build `sizes.depth` blocks; the rate of stochastic depth rises linearly to `sizes.drop_path` in the last."""
+        """Build `sizes.depth` blocks, the last one with the rate `sizes.drop_path`."""
         super().__init__()
         self.blocks = nn.ModuleList(Block(sizes, sizes.drop_path * (m + 1) / sizes.depth) for m in range(sizes.depth))
 

@@ -20,8 +20,10 @@ from rotarymae.any_series import AnySeries, Scale, standardise
 from rotarymae.heads import mean_of_real
 from rotarymae.interpolation import Interpolation, Step, bands_of, predict_at, time_to_nearest
 from rotarymae.partners.baselines import LINE, predict_simply
+from rotarymae.preprocess.observations import refuse_negative
 from rotarymae.queries import Queries, as_queries, check_queries
 from rotarymae.series import SeriesDataset, Windows, channel_index, hide
+from rotarymae.series.tidy import LARGEST_FLOAT32
 from rotarymae.tokens import Tokens, pad_rows
 from rotarymae.training.batching import by_length
 
@@ -42,12 +44,13 @@ def interpolate_any(
     Args:
         model: the shipped `any-series`; it is left in evaluation mode.
         dataset: the observed series. Its last value columns may be standard errors, one for each other column.
-        queries: times and channels for each series, at which to predict.
+        queries: times and channels for each series, at which to predict. Their positions and errors are not read.
         errors: names of the columns of errors; () without.
-        on_step: called with (series done, series in all), for progress bars; None for none.
+        on_step: called with (pieces done, pieces in all), for progress bars, where a series that is too long for the
+            model counts as several pieces; None for none.
 
     Raises:
-        InputError: queries for another number of series, at times that are not finite, or none at all.
+        InputError: queries that `check_queries` refuses; a negative standard error.
     """
     check_queries(queries, dataset)
     distance = time_to_nearest(dataset, queries)
@@ -60,13 +63,14 @@ def interpolate_any(
     lengths = np.diff(queries.offsets)
     parameters = torch.zeros(*numbers.shape, model.likelihood.outputs, dtype=torch.float64)
     centre, width = np.zeros(numbers.shape), np.zeros(numbers.shape)
-    done, model = 0, model.eval()
-    for index, visible, channels, scale in _batches(part, lengths, errors):
+    model = model.eval()
+    for index, visible, channels, scale in _batches(part, lengths, errors, on_step):
         at = np.concatenate([np.arange(*queries.offsets[i : i + 2]) for i in index])
         if not len(at):
             continue
         row = np.repeat(np.arange(len(index)), lengths[index])
         moved = (queries.times[at] - scale.origin.numpy()[row]) / scale.unit.numpy()[row]
+        moved = moved.clip(-LARGEST_FLOAT32, LARGEST_FLOAT32)  # nothing is known so far away, nor farther
         places = np.stack([np.repeat(moved, V), numbers[at].ravel() + 1.0], 1).astype(np.float32)
         query_positions, query_padding = pad_rows(places, lengths[index] * V)
         with torch.inference_mode():
@@ -78,9 +82,6 @@ def interpolate_any(
             for i, theirs in enumerate((scale.centre, scale.width))
         )
         centre[at], width[at] = c[row[:, None], numbers[at]], w[row[:, None], numbers[at]]
-        done += len(index)
-        if on_step is not None:
-            on_step(done, len(part))
     if blend is not None:
         # Two windows may have other scales: their answers are mixed in the table's units.
         mixed = torch.from_numpy(blend.mixed(_rescaled(parameters, width, centre).numpy()))
@@ -101,14 +102,12 @@ def embed_any(
     They are encoded as the decoder reads them, so that D is its width. A long series is encoded in pieces, which are
     weighted by their numbers of observations. Arguments are those of `interpolate_any`.
     """
-    windows = _windows(dataset, errors)
+    windows, model = _windows(dataset, errors), model.eval()
     vectors = np.zeros((len(windows.series), model.config.decoder_embed_dim))
-    for index, visible, _, _ in _batches(windows.dataset, None, errors):
+    for index, visible, _, _ in _batches(windows.dataset, None, errors, on_step):
         with torch.inference_mode():
             context = model.context(visible)
         vectors[index] = mean_of_real(context.tokens[:, -visible.length :], visible.padding).double().numpy()
-        if on_step is not None:
-            on_step(int(index.max()) + 1, len(vectors))
     return windows.mean(vectors).astype(np.float32)
 
 
@@ -119,7 +118,7 @@ class BesideLine:
     Attributes:
         series: number of series of the table.
         compared: number of these whose observations were hidden, a tenth of each.
-        error, line: median absolute error of the model and of the line, in standard deviations of each channel.
+        error, line: median absolute error of the model and of the line, in spreads of each channel (`standardise`).
     """
 
     series: int
@@ -128,7 +127,7 @@ class BesideLine:
     line: float
 
     def __str__(self) -> str:
-        """Return a sentence on the errors of the model and of a straight line, and on whether training may pay."""
+        """Return a sentence on the errors of both, and on whether training may pay, without its full stop."""
         said = (
             f"with a tenth of the observations of {self.compared:,} series hidden, the median error is "
             f"{self.error:.2g} of a series' spread, and the straight line's {self.line:.2g}"
@@ -180,7 +179,11 @@ def _windows(dataset: SeriesDataset, errors: tuple[str, ...]) -> Windows:
     Args:
         dataset: the series.
         errors: names of the value columns that hold standard errors, which do not count as values.
+
+    Raises:
+        InputError: a negative standard error.
     """
+    refuse_negative(dataset, errors)
     columns = len(dataset.value_names) - len(errors)
     channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
     window = max(2, min(WINDOW * channels, MAX_WINDOW // columns))
@@ -188,14 +191,17 @@ def _windows(dataset: SeriesDataset, errors: tuple[str, ...]) -> Windows:
 
 
 def _batches(
-    dataset: SeriesDataset, queries: np.ndarray | None, errors: tuple[str, ...]
+    dataset: SeriesDataset, queries: np.ndarray | None, errors: tuple[str, ...], on_step: Step
 ) -> Iterator[tuple[np.ndarray, Tokens, Tensor, Scale]]:
     """Yield batches of series of similar length, padded to N observations of one value.
 
     An observation with V values becomes one for each, in V channels of its series.
 
     Args:
+        dataset: the series.
         queries: number of times at which each series is predicted, which count for the size of a batch; None for none.
+        errors: names of the last value columns, if they hold standard errors; they are no values.
+        on_step: called with (series yielded, series in all) when the caller has done with a batch; None for none.
 
     Yields:
         (index, tokens, channels, scale): the numbers of the series, int [B]; the model's tokens [B, N], which hold the
@@ -205,6 +211,7 @@ def _batches(
     V = len(dataset.value_names) - len(errors)
     lengths = np.asarray(dataset.lengths)
     total = lengths * V + (0 if queries is None else np.minimum(queries * V, QUERIES_AT_A_TIME))
+    done = 0
     for index in by_length(total, batch_tokens=BATCH_TOKENS):
         times, channels, values, *_ = dataset.gather(index)
         channels = np.zeros(len(times), np.int64) if channels is None else channels.astype(np.int64)
@@ -218,13 +225,17 @@ def _batches(
         features, places = torch.stack([scaled, relative], -1), torch.stack([positions, numbers + 1.0], -1)
         features, places = (part.masked_fill(padding[..., None], 0.0).float() for part in (features, places))
         yield index, Tokens(features, places, padding, check_values=False), numbers, scale
+        done += len(index)
+        if on_step is not None:
+            on_step(done, len(dataset))
 
 
 def _typical(dataset: SeriesDataset, V: int) -> np.ndarray:
     """Return the median and the spread of each channel over all series of a table, float64 [2, channels · V].
 
-    They stand in where a series has no observation of a channel. The spread holds 68 % of the values on either side of
-    the median. The first V value columns are no errors; those of a channel are side by side.
+    They stand in where a series has no observation of a channel. 68 % of the values lie within the spread of the
+    median; the spread is 1 where all are equal. A channel without values has 0 and 1. The first V value columns are no
+    errors; those of a channel are side by side. Of a large table only `SeriesDataset.sample` is read.
     """
     some = dataset.sample()
     channels, values = channel_index(some), np.asarray(some.values, np.float64)[:, :V]

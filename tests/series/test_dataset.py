@@ -720,6 +720,7 @@ def test_select_round_trips():
         ([True], ["1 entries for 2 series"]),
         ([0, 2], ["index 2", "2 series"]),
         ([-3], ["index -3"]),
+        (np.array([2**64 - 1], np.uint64), ["index 18446744073709551615"]),
         ([0.5], ["float64"]),
         ([[0]], ["(1, 1)"]),
     ],

@@ -239,7 +239,7 @@ def test_what_repeats_has_a_season_and_what_does_not_has_none():
     walks = [np.cumsum(draw.standard_normal(400)) for _ in times]
     assert find_season(SeriesDataset.from_arrays([np.arange(400.0)] * 20, walks)).time == 0
     assert find_season(waves()).time == 0, "too short to repeat"
-    times[0][-1] = 1e30  # a stray date
+    times[0][-1], times[1] = 1e30, 1e-9 * times[1]  # a stray date, and a burst within one slot
     assert find_season(SeriesDataset.from_arrays(times, waves_of_a_day)).time == pytest.approx(24, rel=0.01)
     square = np.tile(np.repeat([0.0, 1.0], 12), 20)
     assert find_season(SeriesDataset.from_arrays([np.arange(480.0)] * 3, [square] * 3)).time == pytest.approx(

@@ -3,6 +3,7 @@
 import dataclasses
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 from scipy.stats import norm
@@ -14,9 +15,9 @@ from rotarymae.calibration import calibrate
 from rotarymae.errors import InputWarning
 from rotarymae.interpolation import interpolate
 from rotarymae.model import MaskedAutoencoder
-from rotarymae.preprocess import ObservationPreprocessor
-from rotarymae.queries import Queries, as_queries, check_axes, grid, queries_at
+from rotarymae.queries import Queries, QueryTable, as_queries, check_queries, grid, queries_at, queries_from
 from rotarymae.series import SeriesDataset
+from rotarymae.tables import TableSchema
 from rotarymae.train import pretrain
 
 
@@ -68,10 +69,44 @@ def test_bad_queries(pretrained, data):
         (dataclasses.replace(good, times=np.full(16, np.nan)), ["nan"]),
         (dataclasses.replace(good, channels=None), ["channel"]),
         (dataclasses.replace(good, channels=np.full(16, 2)), ["channel 2", "0 to 1"]),
+        (dataclasses.replace(good, channels=np.zeros(15, int)), ["16 times", "15 channels"]),
+        (dataclasses.replace(good, errors=np.full((16, 1), -1.0)), ["standard errors", "negative"]),
+        (dataclasses.replace(good, errors=np.full((16, 1), np.nan)), ["standard errors", "at least 0"]),
+        (dataclasses.replace(good, offsets=np.append(1, offsets[1:])), ["rise from 0 to the 16"]),
         (Queries(np.zeros(0), np.zeros(0, int), np.zeros(17, int)), ["no times"]),
     ):
         with refuses(*parts):
             interpolate(pretrained, data, wrong)
+
+
+@pytest.mark.parametrize(
+    ("at", "positions", "parts"),
+    [
+        (5.0, None, ["at of series 0", "shape ()", "give a flat array"]),
+        (np.array([1j]), None, ["at is no array"]),
+        ({1.0, 2.0}, None, ["at is no array", "a list of one for each"]),
+        ([[[1], [2, 3]], [4], [5]], None, ["at is no array"]),
+        ([1.0], [["a", "b"]], ["positions is no array", "'a'"]),
+        ([1.0], 3.0, ["positions of series 0", "1 to 2 axes"]),
+    ],
+)
+def test_what_is_no_array_of_times_or_positions_is_refused(at, positions, parts):
+    data = SeriesDataset.from_arrays(
+        [np.arange(3.0)] * 3, [np.ones(3)] * 3, positions=[np.zeros((3, 2))] * 3, position_names=("lat", "lon")
+    )
+    with refuses(*parts):
+        queries_from(data, data, at, positions)
+
+
+@pytest.mark.parametrize(
+    ("unit", "zone", "parts"),
+    [(None, None, ["holds durations", "give numbers"]), ("day", "UTC", ["holds durations", "give dates"])],
+)
+def test_a_table_of_durations_is_for_series_of_durations(data, unit, zone, parts):
+    asked = QueryTable.of(pa.table({"id": ["a"], "time": pa.array([1], pa.duration("s"))}), TableSchema())
+    with refuses(*parts):
+        asked.queries(dataclasses.replace(data, time_unit=unit, time_zone=zone))
+    assert asked.queries(dataclasses.replace(data, time_unit="day")).lengths.tolist() == [0] * 16
 
 
 @pytest.mark.parametrize("given", [0, 1, 3])
@@ -80,11 +115,10 @@ def test_queries_on_another_number_of_axes_are_refused_by_number(given):
     data = SeriesDataset.from_arrays(
         [times], [np.sin(times)], positions=[np.zeros((30, 2))], position_names=("lat", "lon")
     )
-    model = ObservationPreprocessor.fit(data)
     asked = Queries(np.zeros(2), None, np.array([0, 2]), positions=np.zeros((2, given)) if given else None)
-    with refuses(f"on {given} axes", "with 2 ('lat', 'lon')", code="positions-needed"):
-        check_axes(asked, model)
-    check_axes(dataclasses.replace(asked, positions=np.zeros((2, 2))), model)
+    with refuses(f"on {given} axes", "have 2 ('lat', 'lon')", code="positions-needed"):
+        check_queries(asked, data)
+    check_queries(dataclasses.replace(asked, positions=np.zeros((2, 2))), data)
 
 
 def test_far_queries_are_warned_of(pretrained, data):

@@ -475,7 +475,7 @@ class ObservationPreprocessor(Preprocessor):
                 f"was trained on {listed(self.position_names) or 'none'}; give the same columns in the same order.",
                 code="other-positions",
             )
-        _refuse_negative(dataset, self.errors)
+        refuse_negative(dataset, self.errors)
         if dataset.sides is not None and not self.limits:
             raise InputError("the data set has limits, and the model was trained without; read it with --limits drop.")
         self.warn_of_other_times(dataset.time_unit)
@@ -603,11 +603,11 @@ def _check_errors(dataset: SeriesDataset, errors: Sequence[str]) -> tuple[str, .
             f"errors are {listed(errors)} and the value columns are {listed(names)}; give one error for each value, "
             "with the errors last and in the order of their values."
         )
-    _refuse_negative(dataset, errors)
+    refuse_negative(dataset, errors)
     return errors
 
 
-def _refuse_negative(dataset: SeriesDataset, errors: tuple[str, ...]) -> None:
+def refuse_negative(dataset: SeriesDataset, errors: tuple[str, ...]) -> None:
     """Raise InputError, naming column, series and time, if a standard error is negative.
 
     Args:
