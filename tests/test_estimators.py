@@ -228,6 +228,8 @@ def test_bad_series(case, lists):
         ([None] * 24, ["no series has a label"]),
         ([np.nan] * 20 + ["a"] * 4, ["'a'", "2 classes"]),
         ("a", ["one value for 24 series"]),
+        ([{}] * 24, ["type dict"]),
+        ([[1], [1, 2]] * 12, ["unequal length"]),
     ],
 )
 def test_bad_labels(labels, parts, lists):
@@ -393,12 +395,19 @@ def test_a_model_is_saved_again_to_its_folder_and_predicts_by_what_is_asked_for(
 def test_scores_are_of_the_series_that_have_a_label(classifier, lists):
     some = [label if i % 3 else None for i, label in enumerate(lists[1])]
     at = [i for i, label in enumerate(some) if label]
+    for wrong, words in (([None] * 24, "no series has a label"), (lists[1][:10], "10 labels for 24 series")):
+        with refuses(words):
+            classifier.score(lists[0], wrong)
     assert classifier.score(lists[0], some) == classifier.score([lists[0][i] for i in at], lists[1][at])
     numbers = np.where(np.arange(24) % 3 == 0, np.nan, np.arange(24.0))
     regressor = RoMAERegressor(**BOTH).fit(lists[0], np.arange(24.0))
     assert regressor.score(lists[0], numbers) == regressor.score([lists[0][i] for i in at], np.arange(24.0)[at])
     with refuses("10 labels for 24 series"):
         regressor.score(lists[0], np.arange(10.0))
+    whole = np.arange(24) % 2
+    numbers = RoMAEClassifier(**BOTH).fit(lists[0], whole)
+    for same in (whole.astype(float), whole.astype(str), whole[:, None], whole.astype(bool)):
+        assert numbers.score(lists[0], same) == np.mean(numbers.predict(lists[0]) == whole)
 
 
 def test_dates_are_asked_in_any_form():

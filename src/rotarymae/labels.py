@@ -415,8 +415,11 @@ def choose_labels(targets: Any, name: str = "auto") -> type[Labels]:
         return LABELS[name]
     if numbers.dtype.kind == "f" and bool((numbers != np.round(numbers)).any()):
         return LABELS["regression"]
+    whole = numbers.dtype.kind in "iuf"
+    if numbers.dtype == object:  # which may have no order, and is refused later
+        numbers = numbers.astype(str)
     different = len(np.unique(numbers))
-    if numbers.dtype.kind in "if" and MAX_WHOLE_CLASSES <= different <= len(numbers) / 2:
+    if whole and MAX_WHOLE_CLASSES <= different <= len(numbers) / 2:
         warnings.warn(
             f"the labels are {different} different whole numbers, which are taken as classes; if they are amounts, say "
             "task='regression' (--task regression).",
@@ -424,7 +427,7 @@ def choose_labels(targets: Any, name: str = "auto") -> type[Labels]:
             stacklevel=2,
         )
     many = len(numbers) >= MIN_SERIES_TO_JUDGE and different > len(numbers) / 2
-    if numbers.dtype.kind in "if" and many:
+    if whole and many:
         raise InputError(
             f"the labels are {different} different whole numbers for {len(numbers)} series; say whether they are "
             "classes or measurements, by task='classification' or 'regression' (--task)."

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 
 def inference(pipeline: Pipeline) -> TrainConfig:
-    """Return the settings with which a model predicts: batches of at most 8,192 tokens, in the pipeline's precision."""
+    """Return the settings with which a model predicts: batches of at most 8,192 tokens, in the pipeline's precision.
+
+    An example of more tokens is a batch by itself.
+    """
     return TrainConfig(batch_size=None, batch_tokens=8192, precision=pipeline.precision)
 
 
@@ -67,7 +70,7 @@ def predict_and_embed(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = No
 
     labels = pipeline.require_labels()
     windows, pairs = _run(pipeline, dataset, read, on_step)
-    outputs, embeddings = (_finite(each) for each in zip(*pairs, strict=True))
+    outputs, embeddings = (_finite(each, windows) for each in zip(*pairs, strict=True))
     return windows.mean(labels.decode(outputs).numpy()), windows.mean(embeddings.numpy())
 
 
@@ -94,18 +97,18 @@ def embed(pipeline: Pipeline, dataset: AnyDataset, pool: str | None = None, on_s
         return list(embedding(model, batch.inputs, how).float().cpu())
 
     windows, vectors = _run(pipeline, dataset, read, on_step)
-    return windows.mean(_finite(vectors).numpy())
+    return windows.mean(_finite(vectors, windows).numpy())
 
 
-def _finite(outputs: Sequence[Tensor]) -> Tensor:
-    """Stack a vector [K] of each series, or piece of a series, to rows [S, K]; raise InputError for NaN or infinity."""
+def _finite(outputs: Sequence[Tensor], windows: Windows) -> Tensor:
+    """Stack the vectors [K] of W pieces of series (windows) to rows [W, K]; raise InputError for NaN or infinity."""
     stacked = torch.stack(list(outputs))
-    bad = ~stacked.isfinite().all(1)
-    if bad.any():
+    bad = np.unique(windows.series[~stacked.isfinite().all(1).numpy()])
+    if len(bad):
         raise InputError(
-            f"the model's answer to {int(bad.sum())} of {len(bad)} series is NaN or infinite, first to series "
-            f"{int(bad.nonzero()[0])} (counted from 0). Either its weights are damaged, so load or fit it anew; or the "
-            "values there lie far outside the training range, so check their unit."
+            f"the model's answer to {len(bad)} of {windows.series[-1] + 1} series is NaN or infinite, first to series "
+            f"{bad[0]} (counted from 0). Either its weights are damaged, so load or fit it anew; or the values of this "
+            "series lie far outside the training range, so check their unit."
         )
     return stacked
 

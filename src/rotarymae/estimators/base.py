@@ -88,9 +88,11 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
         Raises
         ------
         InputError
-            The folder holds something else.
+            The folder holds something else; the models of a cross-validation.
         NotFittedError
             Before `fit`.
+        OSError
+            The files cannot be written.
         """
         self._fitted().save(folder, license=license)
 
@@ -295,7 +297,7 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
             try:
                 table: Any = unmasked(X) if isinstance(X, np.ndarray) else X
                 flat = validate_data(self, table, reset=bool(fits), **checks)
-            except ValueError as error:
+            except (ValueError, TypeError) as error:  # TypeError is that of a sparse matrix
                 raise InputError(str(error)) from None
             X = np.asarray(flat)[:, None]
         return as_dataset(X, known, self._columns(), {} if like is None else like.columns)

@@ -18,8 +18,9 @@ from rotarymae.estimators.base import ArrayOptions, Estimator
 from rotarymae.estimators.parameters import documented
 from rotarymae.labels import NumberTargets
 from rotarymae.pipeline import Pipeline
+from rotarymae.series import as_text
 from rotarymae.survival import concordance, event_times
-from rotarymae.targets import as_targets, has_label, narrowed
+from rotarymae.targets import as_targets, has_label, one_per_series
 from rotarymae.training.fit_config import ClassificationOptions, FinetuningOptions
 
 
@@ -127,16 +128,15 @@ class _Supervised(ArrayOptions, FinetuningOptions, Estimator, ABC):
         Raises
         ------
         InputError
-            Series or targets laid out otherwise than in `fit`.
+            Series or targets laid out otherwise than in `fit`; no target at all.
         NotFittedError
             Before `fit`.
         """
         dataset = self._read(X)
-        truth, predicted = self._labels_of(dataset, X, y), self.predict(dataset)
+        predicted = self.predict(dataset)
+        truth = one_per_series(as_targets(self._labels_of(dataset, X, y)), len(predicted))
         known = has_label(truth)
-        if len(known) == len(predicted) and not known.all():
-            truth, predicted = narrowed(as_targets(truth)[known]), predicted[known]
-        return self._score(truth, predicted)
+        return self._score(one_per_series(truth[known], known.sum()), predicted[known])
 
     @abstractmethod
     def _score(self, truth: Any, predicted: np.ndarray) -> float:
@@ -178,11 +178,12 @@ class RoMAEClassifier(ClassifierMixin, ClassificationOptions, _Supervised):
         checked.
 
         Raises:
-            InputError: numbers that are measurements rather than classes, as scikit-learn judges.
+            InputError: numbers that are measurements rather than classes, as scikit-learn judges; lists of unequal
+                length.
         """
         if isinstance(y, str | Mapping):
             return y
-        labels = np.asarray(y)
+        labels = as_targets(y)
         if labels.ndim == 2 and labels.shape[1] == 1:
             flat = column_or_1d(y, warn=True)
             return y.iloc[:, 0] if hasattr(y, "iloc") else flat  # whose index may be ids
@@ -197,10 +198,9 @@ class RoMAEClassifier(ClassifierMixin, ClassificationOptions, _Supervised):
     score = _Supervised.score  # pyright: ignore[reportAssignmentType]
 
     def _score(self, truth: Any, predicted: np.ndarray) -> float:
-        """Return the share of predicted classes [S] that equal the true ones, `truth` [S]."""
-        from sklearn.metrics import accuracy_score
-
-        return float(accuracy_score(truth, predicted))
+        """Return the share of predicted classes [S] that equal the true ones, `truth` [S] or [S, 1]; 1 equals "1"."""
+        pairs = zip(np.ravel(truth).tolist(), predicted.tolist(), strict=True)
+        return float(np.mean([one == other or as_text(one) == as_text(other) for one, other in pairs]))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Predict the probability of each class.
@@ -256,7 +256,7 @@ class RoMAERegressor(RegressorMixin, _Supervised):
 
         It is False for targets [S, outputs], even with one output.
         """
-        self._flat = isinstance(y, str) or np.asarray(y).ndim < 2
+        self._flat = isinstance(y, str) or as_targets(y).ndim < 2
         return y
 
     score = _Supervised.score  # pyright: ignore[reportAssignmentType]

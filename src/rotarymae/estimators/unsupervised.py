@@ -187,8 +187,12 @@ class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ArrayOpti
 
     @classmethod
     def _suited(cls, pipeline: Pipeline, folder: str | Path) -> Pipeline:
-        """Return the pre-trained part of a loaded pipeline, or the whole one if it has none; `folder` is not used."""
-        return pipeline if pipeline.autoencoder is None else pipeline.pretrained
+        """Return the pre-trained part of a loaded pipeline, or the whole one if it has none; `folder` is not used.
+
+        Raises:
+            InputError: the models of a cross-validation, which can only predict.
+        """
+        return pipeline if pipeline.require_one().autoencoder is None else pipeline.pretrained
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags of the estimator: embeddings are float32."""
