@@ -8,7 +8,6 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import r2_score
@@ -227,7 +226,6 @@ def test_a_saved_estimator_knows_the_columns_of_its_frame(gappy, tmp_path):
         (lambda a: [a[0], a[1][:2]], ["channels", "2, 3"]),
         (lambda a: pd.DataFrame({"id": [1], "when": [2.0], "value": [1.0]}), ["no column 'time'", "'when'"]),
         (lambda a: a[:, 0, 1], ["Reshape your data"]),
-        (lambda a: csr_array(a[:, 0]), ["Sparse data"]),
     ],
 )
 def test_forms_that_cannot_be_read(make, parts, gappy):

@@ -36,7 +36,7 @@ from rotarymae.queries import Queries
 from rotarymae.saving import KINDS, check_parts, read, write
 from rotarymae.series import SeriesDataset
 from rotarymae.system.fields import Range
-from rotarymae.tables import TableReader, TableSchema, as_dataset, is_frame, read_table
+from rotarymae.tables import TableReader, TableSchema, as_dataset, read_table
 from rotarymae.untrained import BesideLine, beside_line, embed_any, interpolate_any
 
 Model = Encoder | MaskedAutoencoder | Classifier | Regressor
@@ -686,14 +686,7 @@ class Pipeline:
         if isinstance(X, str | Path):
             names: Any = {"channel_names": known.channel_names, "value_names": known.value_columns}
             X = read_table(Path(X), self.layout(), **names)
-        columns = None
-        if is_frame(X):  # those of the training table, then the model's errors
-            names = {"id", "time", "channel", "values", "static", "upper_limits", "lower_limits"}
-            given = {name: value for name, value in self.columns.items() if name in names and value}
-            lists: dict[str, Any] = {name: tuple(given[name]) for name in ("values", "static") if name in given}
-            lists["values"] = (*lists.get("values", TableSchema.values), *known.errors)
-            columns = TableSchema(**(given | lists))
-        return as_dataset(with_channel_axis(X), known, columns, self.columns)
+        return as_dataset(with_channel_axis(X), known, self.layout(), self.columns)
 
     def layout(self, given: Mapping[str, Any] | None = None) -> TableSchema:
         """Return how a table for this model is laid out: as the training table, with the changes in `given`.

@@ -42,7 +42,7 @@ from rotarymae.seasons import LEAST_CYCLES, find_season
 from rotarymae.series import SeriesDataset, Windows, with_early
 from rotarymae.splits import Fold, Split, SplitColumn, make_split, split_words
 from rotarymae.system import Reporter, plain_json
-from rotarymae.targets import as_targets, has_label, narrowed, truth_at
+from rotarymae.targets import as_targets, has_label, narrowed, one_per_series, truth_at
 from rotarymae.training import Pretraining, TrainResult, fit, with_gradients
 from rotarymae.training.cost import Plan, Schedule, check_memory
 from rotarymae.training.fit_config import FitConfig
@@ -269,15 +269,13 @@ def labelled(
     Raises:
         InputError: no series has a label; labels that cannot be used for the task or with the options.
     """
-    rows = np.arange(len(dataset))
     if targets is None:
-        return None, rows, None
-    given = targets
-    if targets.ndim and len(targets) == len(dataset):
-        rows = np.flatnonzero(has_label(targets))
-        given = narrowed(targets[rows])  # whose type shows the kind
-        if not len(rows):
-            raise InputError("no series has a label; give the labels of some, or none at all to pre-train only.")
+        return None, np.arange(len(dataset)), None
+    targets = one_per_series(targets, len(dataset))
+    rows = np.flatnonzero(has_label(targets))
+    if not len(rows):
+        raise InputError("no series has a label; give the labels of some, or none at all to pre-train only.")
+    given = narrowed(targets[rows])  # whose type shows the kind
     kind = choose_labels(given, task)
     checked = kind.check(given, len(rows))
     kind.check_config(config, checked)

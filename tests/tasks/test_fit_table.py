@@ -228,7 +228,7 @@ def test_metrics_of_values_are_of_each_output():
 
 def test_nothing_is_written_when_labels_cannot_be_used(tmp_path):
     data = SeriesDataset.from_arrays([[1.0, 2.0]] * 4, [[1.0, 3.0]] * 4)
-    for labels, task in (([1, 1, 1, 1], "auto"), (["a", "b", "a", "b"], "regression"), ([1, 2], "auto")):
+    for labels, task in (([1, 1, 1, 1], "auto"), (["a", "b", "a", "b"], "regression"), ([1, 2], "auto"), ("a", "auto")):
         with refuses():
             run_fit(data, np.array(labels), ONCE, tmp_path / "run", task=task)
     assert not list(tmp_path.iterdir())

@@ -277,6 +277,7 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
 
         Raises:
             InputError: data in another form or layout; pictures, videos or sounds for an estimator of series alone.
+            TypeError: a sparse matrix, or cells that are no numbers, as scikit-learn wants it.
         """
         known: Any = None if like is None else like.preprocessor
         patch_size, sample_rate = getattr(self, "patch_size", None), getattr(self, "sample_rate", None)
@@ -297,7 +298,7 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
             try:
                 table: Any = unmasked(X) if isinstance(X, np.ndarray) else X
                 flat = validate_data(self, table, reset=bool(fits), **checks)
-            except (ValueError, TypeError) as error:  # TypeError is that of a sparse matrix
+            except ValueError as error:
                 raise InputError(str(error)) from None
             X = np.asarray(flat)[:, None]
         return as_dataset(X, known, self._columns(), {} if like is None else like.columns)

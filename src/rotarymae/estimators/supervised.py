@@ -57,8 +57,8 @@ class _Supervised(ArrayOptions, FinetuningOptions, Estimator, ABC):
             column of the data frame. The classifier takes classes [S] of any type, the regressor numbers [S] or [S,
             outputs]. Survival takes whether the event was seen, and the duration, in this order: a structured array, as
             scikit-survival's `Surv`; a data frame of two columns, with the ids as index or in the order of the series;
-            or a tuple of two arrays, or of the names of two columns. A series whose target is None or NaN is
-            pre-trained on, and not fine-tuned on.
+            or a tuple of two arrays, or of the names of two columns. A series whose target is None or NaN is not
+            fine-tuned on.
 
         Returns
         -------
@@ -123,7 +123,8 @@ class _Supervised(ArrayOptions, FinetuningOptions, Estimator, ABC):
         -------
         float
             A classifier's accuracy; a regressor's R², the mean over outputs; for times to an event Harrell's
-            concordance: the share of pairs predicted in the order of their events, among those whose order is known.
+            concordance: the share of pairs predicted in the order of their events, among those whose order is known;
+            NaN if there is no such pair.
 
         Raises
         ------

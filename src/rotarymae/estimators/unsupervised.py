@@ -12,7 +12,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from rotarymae.anomaly import HIDDEN
 from rotarymae.config import AutoPool
-from rotarymae.errors import InputWarning, choose
+from rotarymae.errors import InputError, InputWarning, choose
 from rotarymae.estimators.base import ArrayOptions, Estimator
 from rotarymae.estimators.parameters import documented
 from rotarymae.heads import encoder_of
@@ -157,12 +157,12 @@ class RoMAEInterpolator(_Unsupervised):
         Returns
         -------
         float
-            R².
+            R²; NaN if a single value is hidden.
 
         Raises
         ------
         InputError
-            No series has two observations; series laid out otherwise than in `fit`.
+            No series has two observations; all hidden values are limits; series laid out otherwise than in `fit`.
         """
         from sklearn.metrics import r2_score
 
@@ -173,6 +173,8 @@ class RoMAEInterpolator(_Unsupervised):
         answer = pipeline.answer(visible, queries)
         truth = standardise_truth(pipeline, hidden, answer)
         seen = np.isfinite(measured(hidden)[:, : truth.shape[1]])
+        if not seen.any():
+            raise InputError("all hidden values are limits, and a score needs measured ones; give other series.")
         return float(r2_score(truth[seen], answer.scaled_mean[seen]))
 
 
