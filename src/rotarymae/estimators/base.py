@@ -222,7 +222,7 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
             config,
             start=start,
             task=task or "auto",
-            columns=self._columns_of(X, start, config),
+            columns=self._columns_of(X, start),
             reporter=Reporter(quiet=not self.verbose),
         )
         assert result.split is not None
@@ -304,35 +304,24 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
         return as_dataset(X, known, self._columns(), {} if like is None else like.columns)
 
     def _columns(self) -> TableSchema:
-        """Return the parameters that name columns of a data frame, as a TableSchema.
+        """Return the parameters that name columns of a data frame, as a TableSchema."""
+        names = (*FRAME_COLUMNS, "errors")
+        return TableSchema(**{name: value for name, value in self.get_params(deep=False).items() if name in names})
 
-        The columns of errors follow those of the values in its field `values`.
-        """
-        given = {name: value for name, value in self.get_params(deep=False).items() if name in FRAME_COLUMNS}
-        schema = TableSchema(**given)
-        return replace(schema, values=(*schema.values, *self._errors))
-
-    @property
-    def _errors(self) -> tuple[str, ...]:
-        """Names of the columns of standard errors, as a tuple also if the parameter is a single name."""
-        return TableSchema(errors=self.errors).errors
-
-    def _columns_of(self, X: Any, start: Pipeline | None, config: FitConfig) -> dict[str, Any] | None:
+    def _columns_of(self, X: Any, start: Pipeline | None) -> dict[str, Any] | None:
         """Return the layout of a training data frame, {field of TableSchema: value}, to be kept with the pipeline.
 
-        Its values are without the columns of errors. None if X is not a data frame.
+        It has no `errors`, which the preprocessor knows. None if X is not a data frame.
 
         Args:
             X: the data as the caller gave them.
             start: the trained pipeline to start from, or None. If the command trained it, its layout is returned, with
                 this frame's names of id, time and channel.
-            config: the options of the fit, which say how many columns of errors there are.
         """
         if not is_frame(X):
             return None
         schema = self._columns()
         columns = {name: getattr(schema, name) for name in FRAME_COLUMNS}
-        columns["values"] = columns["values"][: len(columns["values"]) - len(config.errors)]
         if start is not None and is_of_the_command(start.columns):  # it was read as the command reads
             return start.columns | {name: columns[name] for name in ("id", "time", "channel") if columns[name]}
         return columns

@@ -103,7 +103,7 @@ class RoMAEInterpolator(_Unsupervised):
             return self._fitted()
         text = "no training: a model trained on drawn functions answers; `fit` learns what these series have in common."
         warnings.warn(InputWarning(text, code="untrained"), stacklevel=3)
-        return replace(Pipeline.load(ANY_SERIES), columns={"errors": self._errors})
+        return replace(Pipeline.load(ANY_SERIES), columns={"errors": self._columns().errors})
 
     def predict(self, X: Any, at: Any = None, return_std: bool = False, positions: Any = None) -> Any:
         """Predict values of the series at other times, in their units; before `fit` by any-series, with a warning.
