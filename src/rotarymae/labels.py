@@ -231,24 +231,16 @@ class ClassLabels(Target):
         predicted = int(whole.argmax())
         return (whole.log_softmax(1)[0, predicted] - without.log_softmax(1)[:, predicted]).cpu().numpy()
 
-    def decide(self, probabilities: np.ndarray) -> np.ndarray:
-        """Return the class numbers, int [S], whose probability times the class's weight is largest.
-
-        Args:
-            probabilities: [S, classes].
-        """
-        return decide(probabilities, self.weights)
-
     def predicted(self, probabilities: np.ndarray) -> np.ndarray:
-        """Return the names of the classes that `decide` picks, [S], for probabilities [S, classes]."""
-        return np.array(self.classes)[self.decide(probabilities)]
+        """Return the class [S] of each series: that whose probability times weight is largest, of [S, classes]."""
+        return np.array(self.classes)[decide(probabilities, self.weights)]
 
     def columns(self, probabilities: np.ndarray) -> dict[str, list[Any]]:
         """Return {name: list of S cells}, the columns of an output table for probabilities [S, classes].
 
         They are "predicted", the names of the decided classes, and "probability_NAME" for each class.
         """
-        best: dict[str, list[Any]] = {"predicted": [self.classes[i] for i in self.decide(probabilities)]}
+        best: dict[str, list[Any]] = {"predicted": [self.classes[i] for i in decide(probabilities, self.weights)]}
         return best | {f"probability_{name}": probabilities[:, i].tolist() for i, name in enumerate(self.classes)}
 
 

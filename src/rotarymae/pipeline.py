@@ -108,7 +108,7 @@ class Pipeline:
         Raises
         ------
         InputError
-            The pipeline has no autoencoder.
+            The pipeline has no autoencoder, or has the models of a cross-validation.
         """
         model = self.require_autoencoder()
         if model is self.model and self.labels is None:

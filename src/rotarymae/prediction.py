@@ -33,7 +33,7 @@ def predict_outputs(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = None
 
     The K columns are probabilities of classes, not calibrated; or, for times to an event, of intervals of time; or a
     regression's values in the targets' units. Other methods in the pipeline (boosted trees) are not used. A series
-    longer than the model reads at once gets the mean over its pieces.
+    longer than the model reads at once gets the mean over its pieces, weighted by their lengths.
 
     Args:
         pipeline: has the fine-tuned network.
@@ -49,17 +49,8 @@ def predict_outputs(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = None
 def predict_and_embed(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """Return a fine-tuned network's predictions [S, K] and embeddings [S, D] of S series, computed in one pass.
 
-    The K columns of predictions are probabilities of classes, not calibrated; or, for times to an event, of intervals
-    of time; or a regression's values in the targets' units. Embeddings are the vectors that the head reads (the first
-    head, of several networks). A series longer than the model reads at once gets the mean over its pieces.
-
-    Args:
-        pipeline: has the fine-tuned network.
-        dataset: the S series or arrays.
-        on_step: called with (batches done, batches in all), for progress bars; None for none.
-
-    Raises:
-        InputError: a model without a head; series unlike those of training; answers that are NaN or infinite.
+    The predictions, the arguments and the errors are those of `predict_outputs`. Embeddings are the vectors that the
+    head reads (the first head, of several networks), for long series also the mean over their pieces.
     """
 
     def read(model: torch.nn.Module, batch: Batch) -> list[tuple[Tensor, Tensor]]:
@@ -77,7 +68,7 @@ def predict_and_embed(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = No
 def embed(pipeline: Pipeline, dataset: AnyDataset, pool: str | None = None, on_step: Any = None) -> np.ndarray:
     """Return a vector of D channels for each of S series, float32 [S, D]: the encoder's tokens, pooled.
 
-    A series longer than the model reads at once gets the mean over its pieces.
+    A series longer than the model reads at once gets the mean over its pieces, weighted by their lengths.
 
     Args:
         pipeline: has the encoder, in a model of any kind.

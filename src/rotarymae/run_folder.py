@@ -229,8 +229,12 @@ def write_metrics(outcome: Outcome, out: Path) -> None:
 
 
 def with_ids(answers: pa.Table, ids: pa.Array, name: str) -> pa.Table:
-    """Return the table with a column of ids in front, called `name`, or "id" if the table has a column `name`."""
-    return answers.add_column(0, "id" if name in answers.column_names else name, ids)
+    """Return the table with a column of ids in front, called `name`.
+
+    If the table has a column `name`, it is called "id" instead, or "id_value" if there is that, too.
+    """
+    taken = answers.column_names
+    return answers.add_column(0, _free_name("id", taken) if name in taken else name, ids)
 
 
 def prediction_columns(labels: Labels, predicted: np.ndarray, half_widths: np.ndarray | None = None) -> dict[str, Any]:

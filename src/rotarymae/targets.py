@@ -234,7 +234,7 @@ def _is_label(label: Any) -> bool:
 
 
 def narrowed(labels: np.ndarray) -> np.ndarray:
-    """Return an array of objects as one of numbers, strings or booleans.
+    """Return an array of objects as one of numbers, strings or booleans; other objects, such as dates, stay objects.
 
     The array itself is returned if it is of another type or empty, if a label is missing, or if some labels are text
     and others not.

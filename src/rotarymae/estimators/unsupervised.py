@@ -75,7 +75,9 @@ class RoMAEInterpolator(_Unsupervised):
 
     @classmethod
     def _suited(cls, pipeline: Pipeline, folder: str | Path) -> Pipeline:
-        """Return the pre-trained part of a loaded pipeline, which interpolates; `folder` is not read.
+        """Return the pre-trained part of a loaded pipeline, which interpolates.
+
+        `folder` is for the messages of other classes.
 
         Raises:
             InputError: the pipeline has no pre-trained part (autoencoder).
@@ -189,7 +191,9 @@ class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ArrayOpti
 
     @classmethod
     def _suited(cls, pipeline: Pipeline, folder: str | Path) -> Pipeline:
-        """Return the pre-trained part of a loaded pipeline, or the whole one if it has none; `folder` is not used.
+        """Return the pre-trained part of a loaded pipeline, or the whole one if it has none.
+
+        `folder` is for the messages of other classes.
 
         Raises:
             InputError: the models of a cross-validation, which can only predict.

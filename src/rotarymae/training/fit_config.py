@@ -140,8 +140,8 @@ class ModelOptions:
     """Pre-training and fine-tuning: size of a new model: light suits a CPU; tiny-shallow, tiny, small and base are
     wider or deeper, for more data and a GPU; pendulum is the smallest of the paper."""
     embed_dim: int | None = None
-    """Pre-training and fine-tuning: width of the encoder, in numbers per token, a multiple of --num-heads; without
-    it, that of --size. Set it if no named size fits, for example to repeat a published model."""
+    """Pre-training and fine-tuning: width of the encoder, in numbers per token; without it, that of --size. Divided by
+    --num-heads it must be a multiple of twice the position axes (time, channels). Set it if no named size fits."""
     num_heads: int | None = None
     """Pre-training and fine-tuning: number of attention heads of each encoder block; without it, that of --size. Set
     it together with --embed-dim, for example to repeat a published model."""
