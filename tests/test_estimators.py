@@ -229,6 +229,8 @@ def test_bad_series(case, lists):
         ([np.nan] * 20 + ["a"] * 4, ["'a'", "2 classes"]),
         ("a", ["one value for 24 series"]),
         ([{}] * 24, ["type dict"]),
+        ([np.nan] + [i + 0.5 for i in range(23)], ["continuous"]),
+        ([None] + [i + 0.5 for i in range(23)], ["continuous"]),
         ([[1], [1, 2]] * 12, ["unequal length"]),
     ],
 )
@@ -275,6 +277,7 @@ def test_series_without_a_label_are_pre_trained_on(make, lists):
         ({"pool": "median"}, ["'median'"]),
         ({"class_weights": "some"}, ["'some'"]),
         ({"batch_size": 0}, ["batch_size"]),
+        ({"random_state": "three"}, ["random_state is 'three'"]),
         ({"time_unit": 0.0}, ["unit"]),
     ],
 )

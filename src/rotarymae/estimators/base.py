@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rotarymae.arrays import ArrayDataset, as_arrays
+from rotarymae.config import RANGES
 from rotarymae.datasets import is_flat
 from rotarymae.ensemble import load
 from rotarymae.errors import InputError, InputWarning, listed
@@ -183,6 +184,7 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
             seed = int(np.random.default_rng().integers(2**31))  # not from numpy's global state, which is the caller's
         else:
             seed = int(state.randint(2**31)) if isinstance(state, np.random.RandomState) else state
+        RANGES["seed"].check("random_state", seed)
         given = {name: value for name, value in self.get_params(deep=False).items() if name in CONFIG_FIELDS}
         if given["pretrained"] is not None:
             given["pretrained"] = str(given["pretrained"])  # which `open_start` looks at

@@ -20,7 +20,7 @@ from rotarymae.labels import NumberTargets
 from rotarymae.pipeline import Pipeline
 from rotarymae.series import as_text
 from rotarymae.survival import concordance, event_times
-from rotarymae.targets import as_targets, has_label, one_per_series
+from rotarymae.targets import as_targets, has_label, narrowed, one_per_series
 from rotarymae.training.fit_config import ClassificationOptions, FinetuningOptions
 
 
@@ -188,8 +188,8 @@ class RoMAEClassifier(ClassifierMixin, ClassificationOptions, _Supervised):
         if labels.ndim == 2 and labels.shape[1] == 1:
             flat = column_or_1d(y, warn=True)
             return y.iloc[:, 0] if hasattr(y, "iloc") else flat  # whose index may be ids
-        known = labels[~np.isnan(labels)] if labels.dtype.kind == "f" else labels[:0]  # NaN is no label
-        if labels.ndim and len(known) and np.isfinite(known).all():
+        known = narrowed(labels[has_label(labels)]) if labels.ndim else labels
+        if known.dtype.kind == "f" and known.size and np.isfinite(known).all():
             try:
                 check_classification_targets(known)
             except ValueError as error:
