@@ -5,6 +5,7 @@ import re
 import shlex
 import shutil
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -311,12 +312,15 @@ def test_a_saved_estimator_loaded_predicts_the_same(kind, lists, tmp_path):
         assert loaded.get_feature_names_out().tolist() == model.get_feature_names_out().tolist()
 
 
-def test_estimators_load_a_run_folder(fitted):
+def test_estimators_load_a_run_folder(fitted, tmp_path):
     stars = SeriesDataset.from_file(fitted / "stars.csv", "star", "day", "band", ["flux"])
     rows = pq.read_table(fitted / "run/predictions.parquet").to_pandas().set_index("star").loc[stars.ids]
     assert RoMAEClassifier.load(fitted / "run").predict(stars).tolist() == rows["predicted"].tolist()
     assert RoMAEInterpolator.load(fitted / "run").predict(stars, at=[1.0]).shape == (24, 2, 1, 1)
     assert RoMAEEmbedder.load(fitted / "run", pool="cls").transform(stars).shape == (24, 120)
+    run = Pipeline.load(fitted / "run")  # of a head that pools as no vector without a head can
+    replace(run, parameters=run.parameters | {"pool": "attention"}).save(tmp_path / "model")
+    assert RoMAEEmbedder.load(tmp_path / "model").transform(stars).shape == (24, 120)
     with refuses("Classifier", "RoMAERegressor", "regression"):
         RoMAERegressor.load(fitted / "run")
 

@@ -130,6 +130,7 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
             )
         if pipeline.preprocessor is not None and not cls.takes_arrays:
             pipeline.require_series()
+        pipeline = cls._suited(pipeline, folder)
         known = cls().get_params(deep=False)
         stored = pipeline.parameters | {
             name: value for name, value in pipeline.columns.items() if name in FRAME_COLUMNS
@@ -138,7 +139,7 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
             stored["random_state"] = stored["seed"]
         fitted = {name: stored[name] for name in known if name in stored}  # as JSON, which has no tuples
         fitted = {name: tuple(value) if isinstance(value, list) else value for name, value in fitted.items()}
-        estimator, pipeline = cls(**{**fitted, **parameters}), cls._suited(pipeline, folder)
+        estimator = cls(**{**fitted, **parameters})
         if pipeline.labels is not None and "predictor" in parameters:
             choice = pipeline.predictor.check(parameters["predictor"])
             pipeline = replace(pipeline, partners=replace(pipeline.predictor, choice=choice))

@@ -193,12 +193,14 @@ class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ArrayOpti
     def _suited(cls, pipeline: Pipeline, folder: str | Path) -> Pipeline:
         """Return the pre-trained part of a loaded pipeline, or the whole one if it has none.
 
-        `folder` is for the messages of other classes.
+        A pool of "attention", which only a head has, is left out of its parameters. `folder` is for the messages of
+        other classes.
 
         Raises:
             InputError: the models of a cross-validation, which can only predict.
         """
-        return pipeline if pipeline.require_one().autoencoder is None else pipeline.pretrained
+        part = pipeline if pipeline.require_one().autoencoder is None else pipeline.pretrained
+        return replace(part, parameters={k: v for k, v in part.parameters.items() if (k, v) != ("pool", "attention")})
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags of the estimator: embeddings are float32."""
