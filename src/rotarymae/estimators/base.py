@@ -132,11 +132,8 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
             pipeline.require_series()
         pipeline = cls._suited(pipeline, folder)
         known = cls().get_params(deep=False)
-        stored = pipeline.parameters | {
-            name: value for name, value in pipeline.columns.items() if name in FRAME_COLUMNS
-        }
-        if "random_state" not in stored and "seed" in stored:
-            stored["random_state"] = stored["seed"]
+        columns = {name: value for name, value in pipeline.columns.items() if name in FRAME_COLUMNS}
+        stored = {"random_state": pipeline.parameters.get("seed", 0)} | pipeline.parameters | columns
         fitted = {name: stored[name] for name in known if name in stored}  # as JSON, which has no tuples
         fitted = {name: tuple(value) if isinstance(value, list) else value for name, value in fitted.items()}
         estimator = cls(**{**fitted, **parameters})
