@@ -5,6 +5,7 @@ import re
 import shlex
 import shutil
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -228,6 +229,10 @@ def test_bad_series(case, lists):
         ([None] * 24, ["no series has a label"]),
         ([np.nan] * 20 + ["a"] * 4, ["'a'", "2 classes"]),
         ("a", ["one value for 24 series"]),
+        ([{}] * 24, ["type dict"]),
+        ([np.nan] + [i + 0.5 for i in range(23)], ["continuous"]),
+        ([None] + [i + 0.5 for i in range(23)], ["continuous"]),
+        ([[1], [1, 2]] * 12, ["unequal length"]),
     ],
 )
 def test_bad_labels(labels, parts, lists):
@@ -273,6 +278,7 @@ def test_series_without_a_label_are_pre_trained_on(make, lists):
         ({"pool": "median"}, ["'median'"]),
         ({"class_weights": "some"}, ["'some'"]),
         ({"batch_size": 0}, ["batch_size"]),
+        ({"random_state": "three"}, ["random_state is 'three'"]),
         ({"time_unit": 0.0}, ["unit"]),
     ],
 )
@@ -306,12 +312,15 @@ def test_a_saved_estimator_loaded_predicts_the_same(kind, lists, tmp_path):
         assert loaded.get_feature_names_out().tolist() == model.get_feature_names_out().tolist()
 
 
-def test_estimators_load_a_run_folder(fitted):
+def test_estimators_load_a_run_folder(fitted, tmp_path):
     stars = SeriesDataset.from_file(fitted / "stars.csv", "star", "day", "band", ["flux"])
     rows = pq.read_table(fitted / "run/predictions.parquet").to_pandas().set_index("star").loc[stars.ids]
     assert RoMAEClassifier.load(fitted / "run").predict(stars).tolist() == rows["predicted"].tolist()
     assert RoMAEInterpolator.load(fitted / "run").predict(stars, at=[1.0]).shape == (24, 2, 1, 1)
     assert RoMAEEmbedder.load(fitted / "run", pool="cls").transform(stars).shape == (24, 120)
+    run = Pipeline.load(fitted / "run")  # of a head that pools as no vector without a head can
+    replace(run, parameters=run.parameters | {"pool": "attention"}).save(tmp_path / "model")
+    assert RoMAEEmbedder.load(tmp_path / "model").transform(stars).shape == (24, 120)
     with refuses("Classifier", "RoMAERegressor", "regression"):
         RoMAERegressor.load(fitted / "run")
 
@@ -393,12 +402,19 @@ def test_a_model_is_saved_again_to_its_folder_and_predicts_by_what_is_asked_for(
 def test_scores_are_of_the_series_that_have_a_label(classifier, lists):
     some = [label if i % 3 else None for i, label in enumerate(lists[1])]
     at = [i for i, label in enumerate(some) if label]
+    for wrong, words in (([None] * 24, "no series has a label"), (lists[1][:10], "10 labels for 24 series")):
+        with refuses(words):
+            classifier.score(lists[0], wrong)
     assert classifier.score(lists[0], some) == classifier.score([lists[0][i] for i in at], lists[1][at])
     numbers = np.where(np.arange(24) % 3 == 0, np.nan, np.arange(24.0))
     regressor = RoMAERegressor(**BOTH).fit(lists[0], np.arange(24.0))
     assert regressor.score(lists[0], numbers) == regressor.score([lists[0][i] for i in at], np.arange(24.0)[at])
     with refuses("10 labels for 24 series"):
         regressor.score(lists[0], np.arange(10.0))
+    whole = np.arange(24) % 2
+    numbers = RoMAEClassifier(**BOTH).fit(lists[0], whole)
+    for same in (whole.astype(float), whole.astype(str), whole[:, None], whole.astype(bool)):
+        assert numbers.score(lists[0], same) == np.mean(numbers.predict(lists[0]) == whole)
 
 
 def test_dates_are_asked_in_any_form():

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from scipy.sparse import csr_array
 
 import rotarymae
 from conftest import identity, random_tokens, refuses, small
@@ -177,16 +178,17 @@ def test_a_missing_file_is_named(folder, name):
         Pipeline.load(folder)
 
 
-@pytest.mark.parametrize("content", [b"{", b"\xff\xfe", b"[1]", b"[" * 100_000])
+@pytest.mark.parametrize("content", [b"{", b"\xff\xfe", b"[1]", b"[" * 100_000, b'{"a": NaN}', b'{"a": 1e999}'])
 def test_a_file_that_is_no_object_is_named(folder, content):
     (folder / "config.json").write_bytes(content)
-    with refuses("config.json", error=ModelDirectoryError):
+    with refuses("config.json cannot be read" if b"a" in content else "config.json", error=ModelDirectoryError):
         Pipeline.load(folder)
 
 
 def test_no_folder_is_named(folder):
-    with refuses("no model", folder / "nowhere"):
-        Pipeline.load(folder / "nowhere")
+    for name in (folder / "nowhere", "n" * 300, "n" * 300 + "/n", ""):
+        with refuses("no model", name):
+            Pipeline.load(name)
     with refuses(folder / "config.json", "is not a folder", error=ModelDirectoryError):
         Pipeline.load(folder / "config.json")
 
@@ -229,13 +231,16 @@ def test_a_preprocessor_of_another_model_is_refused(tmp_path):
 
 def test_a_preprocessor_of_another_number_of_targets_is_refused(tmp_path):
     Pipeline(preprocessor(), make("Regressor"), labels=NumberTargets((0.0,), (1.0,))).save(tmp_path / "model")
-    with refuses("1 outputs", "asks for 2", error=ModelDirectoryError):
+    with refuses("Regressor of 1 outputs", "Regressor of 2", error=ModelDirectoryError):
         Pipeline.load(tmp_path / "model")
 
 
 def test_a_preprocessor_of_another_number_of_classes_is_refused(tmp_path):
     Pipeline(preprocessor(), make("Classifier"), labels=ClassLabels(("a", "b"))).save(tmp_path / "model")
-    with refuses("2 classes", "asks for 3", error=ModelDirectoryError):
+    with refuses("Classifier of 2 outputs", "Classifier of 3", error=ModelDirectoryError):
+        Pipeline.load(tmp_path / "model")
+    Pipeline(preprocessor(), make("Classifier"), labels=NumberTargets((0.0,) * 3, (1.0,) * 3)).save(tmp_path / "model")
+    with refuses("regression", "Regressor of 3 outputs", "Classifier of 3", error=ModelDirectoryError):
         Pipeline.load(tmp_path / "model")
 
 
@@ -356,6 +361,7 @@ def test_weights_that_no_model_has_are_refused(folder, harm):
         ("config.json", lambda c: c["model"].update(kind="Transformer")),
         ("config.json", lambda c: c["model"].update(head=None)),
         ("config.json", lambda c: c["model"]["head"].update(classes="three")),
+        ("config.json", lambda c: c["model"]["head"].update(classes=2**62)),
         ("config.json", lambda c: c["model"]["config"].update(features=2.5)),
         ("config.json", lambda c: c["model"]["config"].update(p=True)),
         ("config.json", lambda c: c.update(autoencoder=dict(c["model"]))),
@@ -442,6 +448,9 @@ def test_a_pipeline_answers_every_form_of_data(fitted):
     mean, std = pipeline.interpolate(frame, at=[1.0, 5.0], return_std=True)
     assert mean.shape == std.shape == (24, 2, 2, 1)
     assert pipeline.anomaly_score(frame).shape == (24,)
+    for form in (np.array(5.0), np.arange(5.0), csr_array(np.eye(5)), [[1, 2], [3]]):
+        with refuses("the series are"):
+            pipeline.predict(form)
     with refuses("not fine-tuned"):
         pipeline.pretrained.predict(frame)
     with refuses("MaskedAutoencoder"):

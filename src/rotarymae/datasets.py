@@ -27,3 +27,14 @@ def is_flat(X: Any) -> bool:
         rows = [row for row in X if isinstance(row, list | tuple | np.ndarray) and len(row)]
         return len(rows) == len(X) > 0 and all(np.isscalar(row[0]) for row in rows)
     return hasattr(X, "toarray") or (hasattr(X, "__array__") and np.asarray(X).ndim < 3)
+
+
+def with_channel_axis(X: Any) -> Any:
+    """Return a table [cases, time] of numbers as an array [cases, 1, time]; return anything else as it is."""
+    if not is_flat(X):
+        return X
+    try:
+        table = np.asarray(X)
+    except ValueError:  # rows of unequal length
+        return X
+    return table[:, None] if table.ndim == 2 else X

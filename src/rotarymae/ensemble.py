@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,22 +22,24 @@ class Ensemble(Pipeline):
     """The pipelines of a cross-validation's folds. It predicts with their average, and does nothing else.
 
     Preprocessor, model, labels, columns, parameters and precision are those of the first member, but for the weights of
-    classes, which are the geometric means. Autoencoder, partners and calibration are None.
+    classes, which are the geometric means. Autoencoder and calibration are None.
 
     Parameters
     ----------
     members : tuple of Pipeline
-        The pipeline of each fold.
+        The pipeline of each fold; each gets the ensemble's precision.
     """
 
     members: tuple[Pipeline, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Give the ensemble's precision to copies of the members; they become the members."""
+        super().__post_init__()
+        self.members = tuple(replace(member, precision=self.precision) for member in self.members)
+
     @classmethod
     def of(cls, members: Sequence[Pipeline]) -> Self:
         """Create an ensemble of the folds' pipelines.
-
-        Preprocessor, model and options are those of the first. If probabilities are multiplied by weights before a
-        class is decided, the weights are the geometric means of the folds' weights.
 
         Args:
             members: the fine-tuned pipelines of the folds, at least one, of the same classes.
@@ -54,12 +56,15 @@ class Ensemble(Pipeline):
     def predictor(self) -> Predictor:
         """Predictor that describes the folds' predictors; it cannot predict itself.
 
+        It is the attribute `partners`, if that is set. Otherwise it is made of the folds' predictors: its
         `partners`, the methods next to the network such as boosting, are those that every fold has, as the first fold
         fitted them. `choice` is the choice of all folds; if they chose differently, it is "combined", or "model" if no
         partner is in every fold. `errors` are the absolute validation errors of all folds together, {method: for each
         output a list, ascending}, for the methods that every fold has; empty except for a regression. Weights,
         temperatures and losses are empty.
         """
+        if self.partners is not None:
+            return self.partners
         every = [member.predictor for member in self.members]
         choices, errors = {one.choice for one in every}, [one.errors for one in every]
         merged = {

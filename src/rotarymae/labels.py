@@ -231,24 +231,16 @@ class ClassLabels(Target):
         predicted = int(whole.argmax())
         return (whole.log_softmax(1)[0, predicted] - without.log_softmax(1)[:, predicted]).cpu().numpy()
 
-    def decide(self, probabilities: np.ndarray) -> np.ndarray:
-        """Return the class numbers, int [S], whose probability times the class's weight is largest.
-
-        Args:
-            probabilities: [S, classes].
-        """
-        return decide(probabilities, self.weights)
-
     def predicted(self, probabilities: np.ndarray) -> np.ndarray:
-        """Return the names of the classes that `decide` picks, [S], for probabilities [S, classes]."""
-        return np.array(self.classes)[self.decide(probabilities)]
+        """Return the class [S] of each series: that whose probability times weight is largest, of [S, classes]."""
+        return np.array(self.classes)[decide(probabilities, self.weights)]
 
     def columns(self, probabilities: np.ndarray) -> dict[str, list[Any]]:
         """Return {name: list of S cells}, the columns of an output table for probabilities [S, classes].
 
         They are "predicted", the names of the decided classes, and "probability_NAME" for each class.
         """
-        best: dict[str, list[Any]] = {"predicted": [self.classes[i] for i in self.decide(probabilities)]}
+        best: dict[str, list[Any]] = {"predicted": [self.classes[i] for i in decide(probabilities, self.weights)]}
         return best | {f"probability_{name}": probabilities[:, i].tolist() for i, name in enumerate(self.classes)}
 
 
@@ -415,8 +407,11 @@ def choose_labels(targets: Any, name: str = "auto") -> type[Labels]:
         return LABELS[name]
     if numbers.dtype.kind == "f" and bool((numbers != np.round(numbers)).any()):
         return LABELS["regression"]
+    whole = numbers.dtype.kind in "iuf"
+    if numbers.dtype == object:  # which may have no order, and is refused later
+        numbers = numbers.astype(str)
     different = len(np.unique(numbers))
-    if numbers.dtype.kind in "if" and MAX_WHOLE_CLASSES <= different <= len(numbers) / 2:
+    if whole and MAX_WHOLE_CLASSES <= different <= len(numbers) / 2:
         warnings.warn(
             f"the labels are {different} different whole numbers, which are taken as classes; if they are amounts, say "
             "task='regression' (--task regression).",
@@ -424,7 +419,7 @@ def choose_labels(targets: Any, name: str = "auto") -> type[Labels]:
             stacklevel=2,
         )
     many = len(numbers) >= MIN_SERIES_TO_JUDGE and different > len(numbers) / 2
-    if numbers.dtype.kind in "if" and many:
+    if whole and many:
         raise InputError(
             f"the labels are {different} different whole numbers for {len(numbers)} series; say whether they are "
             "classes or measurements, by task='classification' or 'regression' (--task)."

@@ -6,6 +6,7 @@ Reading runs no code from the files, and opens none but those named here: no pic
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -29,7 +30,7 @@ MAX_JSON_BYTES = 64 << 20  # more is nothing that this library wrote
 ANY_SERIES = "any-series"  # the shipped model that answers any table without training
 SHIPPED = Path(__file__).parent / "models"  # a folder for each model that ships with the library
 # A name on the Hub, and what is taken from there: no pickle, no code.
-HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*(@[\w./-]+)?")
+HUB_NAME = re.compile(r"[\w-][\w.-]{0,95}/[\w-][\w.-]{0,95}(@[\w./-]+)?")
 PUBLISHED = tuple(
     f"{folder}{file}"
     for folder in ("", f"{MODEL}/")
@@ -58,7 +59,7 @@ def find_model(source: str | Path) -> Path:
         MissingExtra: the name of a repository, and the extra `hub` is not installed.
         ModelDirectoryError: the model in a run folder is not the one that its metrics.json was computed with.
     """
-    if Path(source).exists():
+    if os.path.exists(source):  # noqa: PTH110 (Path.exists raises OSError for a name that is too long)
         return _within_run(Path(source))
     if str(source) in shipped_models():
         return SHIPPED / source
@@ -69,7 +70,8 @@ def find_model(source: str | Path) -> Path:
             copy = hub.snapshot_download(repository, revision=revision or None, allow_patterns=list(PUBLISHED))
             return _within_run(Path(copy))
         except (OSError, ValueError) as error:
-            reason = f" The Hugging Face Hub has none of this name for us: {str(error).strip().splitlines()[0]}"
+            why = (str(error).strip() or type(error).__name__).splitlines()[0]
+            reason = f" The Hugging Face Hub has none of this name for us: {why}"
     raise InputError(
         f"there is no model {str(source)!r}; wanted the folder of a run or of a model, or the name of one that ships "
         f"with the library: {listed(shipped_models())}.{reason}"
@@ -106,8 +108,12 @@ def files_of(folder: Path) -> list[str]:
 
 
 def fold_folders(run: Path) -> list[Path]:
-    """Return the run folders of the folds of a cross-validation, run/folds/1, run/folds/2, ..., in order of number."""
-    return sorted((run / FOLDS_FOLDER).iterdir(), key=lambda path: int(path.name))
+    """Return the run folders of the folds of a cross-validation, run/folds/1, run/folds/2, ..., in order of number.
+
+    Whatever has another name than a number, such as a hidden file of the system, is left out.
+    """
+    folders = (path for path in (run / FOLDS_FOLDER).iterdir() if path.name.isdecimal())
+    return sorted(folders, key=lambda path: int(path.name))
 
 
 def several_models(count: int) -> InputError:
@@ -136,17 +142,18 @@ def write_config(folder: Path, content: dict[str, Any]) -> None:
 
 
 def read_config(folder: Path, version: int) -> dict[str, Any]:
-    """Read config.json, compare the files of its folder with the checksums in it, and return it without "files".
+    """Read config.json, compare it and the files of its folder with the checksums in it; return it without "files".
 
-    The model card is not compared.
+    Compared are model.safetensors, which must be there, and the files in the folder "partners"; whatever else lies in
+    the folder, such as the model card, is not looked at.
 
     Args:
         folder: a saved pipeline.
         version: the only value of "format" that is accepted.
 
     Raises:
-        ModelDirectoryError: no config.json, or one that cannot be read; another format version; no checksums; a file
-            that is missing, changed or surplus.
+        ModelDirectoryError: no config.json, or one that cannot be read or has changed; another format version; no
+            checksums; a file that is missing or changed, or one in "partners" that config.json does not list.
     """
     path = folder / CONFIG
     content = read_version(path, version)
@@ -201,7 +208,8 @@ def read_json(path: Path) -> dict[str, Any]:
         size = path.stat().st_size
         if size > MAX_JSON_BYTES:
             raise ModelDirectoryError(f"{path} has {size:,} bytes, more than any such file of ours; fetch it anew.")
-        content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
+        content = json.loads(path.read_text(encoding="utf-8"))
+        json.dumps(content, allow_nan=False)  # raises ValueError for NaN and infinity
     except (ValueError, RecursionError, OSError) as error:
         raise ModelDirectoryError(f"{path} cannot be read as JSON: {error}. Fetch or make it anew.") from None
     if not isinstance(content, dict):
@@ -209,11 +217,6 @@ def read_json(path: Path) -> dict[str, Any]:
             f"{path} holds a {type(content).__name__}; wanted a JSON object. Fetch or make it anew."
         )
     return content
-
-
-def _refuse_constant(name: str) -> Any:
-    """Raise ValueError, always; `json.loads` calls this for "NaN", "Infinity" or "-Infinity" in a file."""
-    raise ValueError(f"{name} is no number")
 
 
 def dump_json(path: Path, content: Any) -> None:

@@ -78,7 +78,7 @@ class Outcome:
         Args:
             rows: indices of the series to keep, where there is no time to predict all.
             most: largest number of observations of a series. A longer one is cut to so many consecutive observations,
-                from a place drawn at random.
+                from a place drawn at random by the seed of the fit. Arrays, such as pictures, are never cut.
         """
         split, labels = self.split, None if self.labels is None else np.asarray(self.labels)
         kept = [rows, split.train[:1], split.scored[:1]]
@@ -89,7 +89,7 @@ class Outcome:
         at = np.flatnonzero(np.isin(split.validation, rows))
         outputs = {name: predicted[at] for name, predicted in self.fit.validation_outputs.items()}
         dataset: Any = self.dataset.select(rows)
-        longer = dataset.lengths > most
+        longer = (dataset.lengths > most) & (dataset.kind == "observations")
         if longer.any():
             first = np.random.default_rng(self.config.seed).integers(np.maximum(dataset.lengths - most, 0) + 1)
             place = np.arange(dataset.lengths.sum()) - np.repeat(dataset.offsets[:-1] + first, dataset.lengths)

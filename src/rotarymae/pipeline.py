@@ -21,7 +21,7 @@ from rotarymae.any_series import AnySeries
 from rotarymae.arrays import ArrayDataset, as_arrays
 from rotarymae.calibration import Calibration
 from rotarymae.config import Precision
-from rotarymae.datasets import AnyPreprocessor, is_flat
+from rotarymae.datasets import AnyPreprocessor, with_channel_axis
 from rotarymae.errors import InputError, ModelDirectoryError, choose
 from rotarymae.heads import Classifier, Regressor, encoder_of
 from rotarymae.importance import importance
@@ -36,7 +36,7 @@ from rotarymae.queries import Queries
 from rotarymae.saving import KINDS, check_parts, read, write
 from rotarymae.series import SeriesDataset
 from rotarymae.system.fields import Range
-from rotarymae.tables import TableReader, TableSchema, as_dataset, is_frame, read_table
+from rotarymae.tables import TableReader, TableSchema, as_dataset, read_table
 from rotarymae.untrained import BesideLine, beside_line, embed_any, interpolate_any
 
 Model = Encoder | MaskedAutoencoder | Classifier | Regressor
@@ -108,7 +108,7 @@ class Pipeline:
         Raises
         ------
         InputError
-            The pipeline has no autoencoder.
+            The pipeline has no autoencoder, or has the models of a cross-validation.
         """
         model = self.require_autoencoder()
         if model is self.model and self.labels is None:
@@ -281,8 +281,9 @@ class Pipeline:
         Raises
         ------
         InputError
-            The model is not fine-tuned.
+            The model is not fine-tuned; a share out of range.
         """
+        Range(above=0, below=1).check("the share of an interval", share)
         name = self.predictor.choice if predictor == "auto" else predictor
         return half_widths(self.predictor.errors.get(name, ()), share)
 
@@ -310,7 +311,6 @@ class Pipeline:
             raise InputError(
                 f"return_interval is for a regression, and this is a {self.require_labels().task}; leave it out."
             )
-        Range(above=0, below=1).check("return_interval", share)
         half = self.half_widths(share)
         if half is None:
             known = min(map(len, self.predictor.errors.get(self.predictor.choice, ())), default=0)
@@ -340,9 +340,9 @@ class Pipeline:
             The model is not a fine-tuned classifier; data that cannot be read.
         """
         if self.labels is None or self.labels.task != "classification":
+            does = type(self.model).__name__ if self.labels is None else f"model of {self.labels.task}"
             raise InputError(
-                f"the model is a {type(self.model).__name__}; class probabilities need a fine-tuned Classifier: fit "
-                "one with class labels."
+                f"class probabilities need a fine-tuned Classifier, and this is a {does}; fit one with class labels."
             )
         return self.outputs(X)
 
@@ -360,7 +360,7 @@ class Pipeline:
         Returns
         -------
         ndarray of shape [S, T]
-            Probabilities, for the S series of `dataset(X)` in their order. They fall with the time.
+            Probabilities, for the S series of `dataset(X)` in their order and the times in theirs.
 
         Raises
         ------
@@ -452,12 +452,13 @@ class Pipeline:
         -------
         ndarray of shape [S, D]
             The vectors, float32, in the order of `dataset(X)`; D is the width of the encoder. A series longer than the
-            model reads at once gets the mean over its pieces.
+            model reads at once gets the mean over its pieces, weighted by their lengths.
 
         Raises
         ------
         InputError
-            Another pool; data that cannot be read; the models of a cross-validation.
+            Another pool, or one that the model does not have; data that cannot be read; the models of a
+            cross-validation.
         """
         return embed(self.require_one(), self.dataset(X), pool, on_step)
 
@@ -482,9 +483,8 @@ class Pipeline:
         ndarray, list of ndarray, or tuple of two such
             Means in the table's units, for V columns of values: [S, q, V] for S series, or [S, C, q, V] if they have C
             channels. If series have different numbers of times, a list with an array [q_i, V], or [C, q_i, V], of each
-            series. If `X` is an
-            array [cases, channels, time] or [cases, time], an array [cases, channels, q] or [cases, q]. With
-            `return_std` a tuple (means, standard deviations), both of this form.
+            series. If `X` is an array [cases, channels, time] or [cases, time], an array [cases, channels, q] or
+            [cases, q]. With `return_std` a tuple (means, standard deviations), both of this form.
 
         Raises
         ------
@@ -686,16 +686,7 @@ class Pipeline:
         if isinstance(X, str | Path):
             names: Any = {"channel_names": known.channel_names, "value_names": known.value_columns}
             X = read_table(Path(X), self.layout(), **names)
-        if is_flat(X):
-            X = np.asarray(X)[:, None]
-        columns = None
-        if is_frame(X):  # those of the training table, then the model's errors
-            names = {"id", "time", "channel", "values", "static", "upper_limits", "lower_limits"}
-            given = {name: value for name, value in self.columns.items() if name in names and value}
-            lists: dict[str, Any] = {name: tuple(given[name]) for name in ("values", "static") if name in given}
-            lists["values"] = (*lists.get("values", TableSchema.values), *known.errors)
-            columns = TableSchema(**(given | lists))
-        return as_dataset(X, known, columns, self.columns)
+        return as_dataset(with_channel_axis(X), known, self.layout(), self.columns)
 
     def layout(self, given: Mapping[str, Any] | None = None) -> TableSchema:
         """Return how a table for this model is laid out: as the training table, with the changes in `given`.
@@ -840,16 +831,15 @@ class AnySeriesPipeline(Pipeline):
             X: a `SeriesDataset`, the path of a table, a data frame, or arrays or lists as the estimators take them.
 
         Returns:
-            The series, without those observations of which only an upper or lower limit is known.
+            The series, without those observations of which only an upper or lower limit is known. Series that have
+            nothing but limits are left out of a table that is read from a path, with a warning.
 
         Raises:
-            InputError: data that cannot be read; a series that has nothing but limits.
+            InputError: data that cannot be read; in other forms than a path a series that has nothing but limits.
         """
         if isinstance(X, str | Path):
             return read_table(Path(X), self.layout())
-        if is_flat(X):
-            X = np.asarray(X)[:, None]
-        return as_dataset(X, None, self.layout(), self.columns).with_limits(False)
+        return as_dataset(with_channel_axis(X), None, self.layout(), self.columns).with_limits(False)
 
     def predicted_names(self, dataset: SeriesDataset) -> tuple[str, ...]:
         """Return the names of the predicted columns: those of the data set's values that are no standard errors."""

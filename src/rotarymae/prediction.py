@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 
 def inference(pipeline: Pipeline) -> TrainConfig:
-    """Return the settings with which a model predicts: batches of at most 8,192 tokens, in the pipeline's precision."""
+    """Return the settings with which a model predicts: batches of at most 8,192 tokens, in the pipeline's precision.
+
+    An example of more tokens is a batch by itself.
+    """
     return TrainConfig(batch_size=None, batch_tokens=8192, precision=pipeline.precision)
 
 
@@ -30,7 +33,7 @@ def predict_outputs(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = None
 
     The K columns are probabilities of classes, not calibrated; or, for times to an event, of intervals of time; or a
     regression's values in the targets' units. Other methods in the pipeline (boosted trees) are not used. A series
-    longer than the model reads at once gets the mean over its pieces.
+    longer than the model reads at once gets the mean over its pieces, weighted by their lengths.
 
     Args:
         pipeline: has the fine-tuned network.
@@ -46,17 +49,8 @@ def predict_outputs(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = None
 def predict_and_embed(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """Return a fine-tuned network's predictions [S, K] and embeddings [S, D] of S series, computed in one pass.
 
-    The K columns of predictions are probabilities of classes, not calibrated; or, for times to an event, of intervals
-    of time; or a regression's values in the targets' units. Embeddings are the vectors that the head reads (the first
-    head, of several networks). A series longer than the model reads at once gets the mean over its pieces.
-
-    Args:
-        pipeline: has the fine-tuned network.
-        dataset: the S series or arrays.
-        on_step: called with (batches done, batches in all), for progress bars; None for none.
-
-    Raises:
-        InputError: a model without a head; series unlike those of training; answers that are NaN or infinite.
+    The predictions, the arguments and the errors are those of `predict_outputs`. Embeddings are the vectors that the
+    head reads (the first head, of several networks), for long series also the mean over their pieces.
     """
 
     def read(model: torch.nn.Module, batch: Batch) -> list[tuple[Tensor, Tensor]]:
@@ -67,14 +61,14 @@ def predict_and_embed(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = No
 
     labels = pipeline.require_labels()
     windows, pairs = _run(pipeline, dataset, read, on_step)
-    outputs, embeddings = (_finite(each) for each in zip(*pairs, strict=True))
+    outputs, embeddings = (_finite(each, windows) for each in zip(*pairs, strict=True))
     return windows.mean(labels.decode(outputs).numpy()), windows.mean(embeddings.numpy())
 
 
 def embed(pipeline: Pipeline, dataset: AnyDataset, pool: str | None = None, on_step: Any = None) -> np.ndarray:
     """Return a vector of D channels for each of S series, float32 [S, D]: the encoder's tokens, pooled.
 
-    A series longer than the model reads at once gets the mean over its pieces.
+    A series longer than the model reads at once gets the mean over its pieces, weighted by their lengths.
 
     Args:
         pipeline: has the encoder, in a model of any kind.
@@ -94,18 +88,18 @@ def embed(pipeline: Pipeline, dataset: AnyDataset, pool: str | None = None, on_s
         return list(embedding(model, batch.inputs, how).float().cpu())
 
     windows, vectors = _run(pipeline, dataset, read, on_step)
-    return windows.mean(_finite(vectors).numpy())
+    return windows.mean(_finite(vectors, windows).numpy())
 
 
-def _finite(outputs: Sequence[Tensor]) -> Tensor:
-    """Stack a vector [K] of each series, or piece of a series, to rows [S, K]; raise InputError for NaN or infinity."""
+def _finite(outputs: Sequence[Tensor], windows: Windows) -> Tensor:
+    """Stack the vectors [K] of W pieces of series (windows) to rows [W, K]; raise InputError for NaN or infinity."""
     stacked = torch.stack(list(outputs))
-    bad = ~stacked.isfinite().all(1)
-    if bad.any():
+    bad = np.unique(windows.series[~stacked.isfinite().all(1).numpy()])
+    if len(bad):
         raise InputError(
-            f"the model's answer to {int(bad.sum())} of {len(bad)} series is NaN or infinite, first to series "
-            f"{int(bad.nonzero()[0])} (counted from 0). Either its weights are damaged, so load or fit it anew; or the "
-            "values there lie far outside the training range, so check their unit."
+            f"the model's answer to {len(bad)} of {windows.series[-1] + 1} series is NaN or infinite, first to series "
+            f"{bad[0]} (counted from 0). Either its weights are damaged, so load or fit it anew; or the values of this "
+            "series lie far outside the training range, so check their unit."
         )
     return stacked
 

@@ -27,7 +27,7 @@ from rotarymae.scoring import score, score_folds
 from rotarymae.splits import Fold, Split, SplitColumn, make_split
 from rotarymae.system import Reporter
 from rotarymae.targets import as_targets
-from rotarymae.train import FitResult, labelled, train
+from rotarymae.train import FitResult, labelled, open_start, train
 from rotarymae.training import taken_precision
 from rotarymae.training.cost import Plan
 from rotarymae.training.fit_config import ClassificationOptions, FinetuningOptions, FitConfig
@@ -183,7 +183,8 @@ def run_folds(
     every, series = [Fold(number + 1, folds, split_by) for number in range(folds)], len(dataset)
     shares = 0.0, config.validation_fraction
     splits = [make_split(series, rows, strata, *shares, config.seed, fold)[0] for fold in every]
-    open_folder(out, identify(dataset, labels, config, task, 0.0, split_by) | {"folds": folds})
+    start = None if config.pretrained is None else open_start(config.pretrained).model
+    open_folder(out, identify(dataset, labels, config, task, 0.0, split_by, start) | {"folds": folds})
     each = config
     if config.minutes is not None:  # half a fold's share is for reading, and for the scores and the report of all
         each = dataclasses.replace(config, minutes=config.minutes / (folds + 0.5))

@@ -125,11 +125,11 @@ def open_folder(out: Path, identity: dict[str, Any]) -> None:
     """
     out.mkdir(parents=True, exist_ok=True)
     try:
-        before = json.loads((out / IDENTITY).read_text(encoding="utf-8"))
+        before = dict(json.loads((out / IDENTITY).read_text(encoding="utf-8")))
     except FileNotFoundError:
         write_text(out / IDENTITY, json.dumps(identity, indent=1) + "\n")
         before = identity
-    except ValueError:
+    except (ValueError, TypeError):  # no JSON, or no object
         raise InputError(
             f"{out / IDENTITY} is damaged, so that the run cannot be resumed; choose a new folder."
         ) from None
@@ -229,8 +229,12 @@ def write_metrics(outcome: Outcome, out: Path) -> None:
 
 
 def with_ids(answers: pa.Table, ids: pa.Array, name: str) -> pa.Table:
-    """Return the table with a column of ids in front, called `name`, or "id" if the table has a column `name`."""
-    return answers.add_column(0, "id" if name in answers.column_names else name, ids)
+    """Return the table with a column of ids in front, called `name`.
+
+    If the table has a column `name`, it is called "id" instead, or "id_value" if there is that, too.
+    """
+    taken = answers.column_names
+    return answers.add_column(0, _free_name("id", taken) if name in taken else name, ids)
 
 
 def prediction_columns(labels: Labels, predicted: np.ndarray, half_widths: np.ndarray | None = None) -> dict[str, Any]:
@@ -272,23 +276,23 @@ def observation_columns(dataset: SeriesDataset, *others: str) -> dict[str, Any]:
     Args:
         dataset: the series.
         others: names that the caller will use for further columns. A column of values or limits whose name is among
-            these, or equals "time" or "channel" where there is such a column, is renamed to NAME_value.
+            these, or is that of a column before it, is renamed to NAME_value, so that none is lost.
     """
     columns = _time_and_channel(dataset.times, dataset.channels, dataset.channel_names, dataset.time_zone)
-    taken = (*others, *columns)
-    values = zip(dataset.value_names, dataset.values.T, strict=True)
-    columns |= {_free_name(name, taken): pa.array(column) for name, column in values}
+    parts = list(zip(dataset.value_names, dataset.values.T, strict=True))
     if dataset.sides is not None:
-        marks = zip(dataset.value_names, np.array(["<", "", ">"])[dataset.sides + 1].T, strict=True)
-        columns |= {_free_name(f"{name}_limit", taken): pa.array(column) for name, column in marks}
+        marks = np.array(["<", "", ">"])[dataset.sides + 1].T
+        parts += [(f"{name}_limit", column) for name, column in zip(dataset.value_names, marks, strict=True)]
+    for name, column in parts:
+        columns[_free_name(name, (*others, *columns))] = pa.array(column)
     return columns
 
 
 def score_columns(dataset: SeriesDataset, **scores: np.ndarray) -> dict[str, Any]:
     """Return n observations and their scores as columns of a table, {name: Arrow array [n]}.
 
-    Columns "time", "channel" (if there are channels) and the values by their names come first; a column of values whose
-    name another column has is renamed to NAME_value. Then follow the scores. A missing score (NaN) is an empty cell.
+    The columns of `observation_columns` come first: "time", "channel", the values by their names, and their limits.
+    Then follow the scores. A missing score (NaN) is an empty cell.
 
     Args:
         dataset: the series.
@@ -318,8 +322,8 @@ def interpolation_columns(
     They are "time" (a date, if there is a zone) and "channel" (if there are channels); then for each column of values
     NAME (the predicted mean), NAME_std, and the edges of each band, such as NAME_lower95 and NAME_upper95, as far as
     `answers` has them; last "distance", the time to the nearest observation of the series in the same channel, empty if
-    there is none. A column of values called "time", "channel" or "distance" becomes NAME_value. If a column of values
-    is itself called NAME_std, say, the new one becomes NAME_predicted_std.
+    there is none. A column of values that has the name of a column before it, or "distance", becomes NAME_value. If a
+    column of values is itself called NAME_std, say, the new one becomes NAME_predicted_std.
 
     Args:
         times: [n] times of the queries.
@@ -330,9 +334,8 @@ def interpolation_columns(
         time_zone: zone of times that are dates; None for numbers.
     """
     columns = _time_and_channel(times, channels, channel_names, time_zone)
-    taken = ("distance", *columns)
     for v, name in enumerate(value_names):
-        columns[_free_name(name, taken)] = pa.array(answers.mean[:, v])
+        columns[_free_name(name, ("distance", *columns))] = pa.array(answers.mean[:, v])
         if answers.std is not None:
             columns[_column_of_value(name, "std", value_names)] = pa.array(answers.std[:, v])
         for share, (lower, upper) in answers.bands.items():
@@ -342,17 +345,17 @@ def interpolation_columns(
 
 
 def _column_of_value(name: str, what: str, value_names: Sequence[str]) -> str:
-    """Return NAME_WHAT, the name of a column on predictions of the column `name`, such as "flux_std".
+    """Return the name of a column that belongs to predictions of the column of values `name`: NAME_WHAT, as "flux_std".
 
-    If one of `value_names`, the columns of values, is called so, return NAME_predicted_WHAT.
+    If NAME_WHAT is among `value_names`, the names of the columns of values, it is NAME_predicted_WHAT instead.
     """
     column = f"{name}_{what}"
     return f"{name}_predicted_{what}" if column in value_names else column
 
 
-def _free_name(name: str, taken: Iterable[str]) -> str:
-    """Return `name`, or "NAME_value" if `name` is among `taken`."""
-    return f"{name}_value" if name in taken else name
+def _free_name(name: str, taken: Sequence[str]) -> str:
+    """Return `name`, to which "_value" is added until it is not among `taken`."""
+    return _free_name(f"{name}_value", taken) if name in taken else name
 
 
 def _time_and_channel(

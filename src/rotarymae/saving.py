@@ -192,8 +192,8 @@ def _card(pipeline: Pipeline, note: str, license: str) -> str:
 def check_replaceable(folder: str | Path) -> None:
     """Raise InputError if saving a pipeline to `folder` would delete anything but a saved pipeline.
 
-    Accepted are a path that does not exist, an empty folder, and a saved pipeline. Refused are a link, a file, and a
-    folder with other files.
+    Accepted are a path that does not exist, an empty folder, and a saved pipeline, whatever its folder "partners" has
+    in it. Refused are a link, a file, and a folder with other files.
     """
     folder = Path(folder)
     if folder.is_symlink():
@@ -265,14 +265,14 @@ def read(folder: Path) -> dict[str, Any]:
             choose("task", task, tuple(LABELS))
             labels = from_fields(LABELS[task], described.labels, "labels")
         if described.preprocessor is not None:
-            kind, settings = described.preprocessor.pop("kind"), described.preprocessor
+            kind, settings = described.preprocessor.pop("kind", None), described.preprocessor
             modules["preprocessor"] = preprocessor_class(kind).from_dict(settings)
         if described.calibrated:
             model, known = modules.get("autoencoder", modules["model"]), cast(Any, modules.get("preprocessor"))
             if not isinstance(model, MaskedAutoencoder) or getattr(known, "kind", None) != "observations":
                 raise InputError("a calibration is that of a model that interpolates series, and this one does not.")
             modules["calibration"] = Calibration.of(known, model.likelihood)
-    except (InputError, KeyError, TypeError, ValueError, RecursionError, OverflowError) as error:
+    except (InputError, KeyError, TypeError, ValueError, RuntimeError, OverflowError) as error:  # torch's, for size
         raise ModelDirectoryError(f"{path}: {str(error).rstrip('.')}. Fit or fetch the model anew.") from None
     check_names(nn.ModuleDict(modules).state_dict(), tensors, folder / WEIGHTS)
     for part, module in modules.items():
@@ -326,10 +326,10 @@ def check_parts(pipeline: Pipeline) -> None:
     if pipeline.labels is not None:
         outputs = getattr(pipeline.model, "outputs", None)
         if not isinstance(pipeline.model, pipeline.labels.head) or outputs != pipeline.labels.outputs:
-            kind = "outputs" if pipeline.labels.task == "regression" else "classes"
             raise InputError(
-                f"the labels have {pipeline.labels.outputs} {kind}, and the {type(pipeline.model).__name__} asks for "
-                f"{outputs}: they do not belong together. Take both from one run."
+                f"the labels ({pipeline.labels.task}) need a {pipeline.labels.head.__name__} of "
+                f"{pipeline.labels.outputs} outputs, and the model is a {type(pipeline.model).__name__} of "
+                f"{outputs or 'none'}: they do not belong together. Take both from one run."
             )
 
 

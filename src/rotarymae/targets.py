@@ -166,8 +166,8 @@ def numbers_of(targets: Any, series: int) -> np.ndarray:
         series: the number of series.
 
     Raises:
-        InputError: another number of targets, dates, text that is no number, infinity, or numbers that 32 bits cannot
-            hold.
+        InputError: another number of targets, or none; dates, text that is no number, infinity, or numbers that 32 bits
+            cannot hold.
     """
     given = one_per_series(targets, series)
     if given.dtype.kind in "mM":  # whose numbers would be of the unit that they are stored in
@@ -199,12 +199,15 @@ def as_targets(targets: Any) -> np.ndarray:
     """Return targets, as a user gives them, as an array; arrays and columns of tables keep their type.
 
     A flat list in which some targets are missing becomes an array of objects: numpy would make NaN among strings the
-    text "nan".
+    text "nan". Raises InputError for lists of unequal length.
     """
     if hasattr(targets, "dtype"):
         return np.asarray(targets)
-    objects = np.asarray(targets, object)
-    return objects if objects.ndim == 1 and not has_label(objects).all() else np.asarray(targets)
+    try:
+        objects = np.asarray(targets, object)
+        return objects if objects.ndim == 1 and not has_label(objects).all() else np.asarray(targets)
+    except ValueError:
+        raise InputError("the labels are lists of unequal length; give every series as many numbers.") from None
 
 
 def has_label(targets: Any) -> np.ndarray:
@@ -231,7 +234,7 @@ def _is_label(label: Any) -> bool:
 
 
 def narrowed(labels: np.ndarray) -> np.ndarray:
-    """Return an array of objects as one of numbers, strings or booleans.
+    """Return an array of objects as one of numbers, strings or booleans; other objects, such as dates, stay objects.
 
     The array itself is returned if it is of another type or empty, if a label is missing, or if some labels are text
     and others not.
@@ -252,8 +255,10 @@ def are_mixed(labels: np.ndarray) -> bool:
 def one_per_series(targets: Any, series: int) -> np.ndarray:
     """Return targets as an array [series, ...]; objects become numbers, strings or booleans if `narrowed` can.
 
-    Raises InputError for a single value, or another number of targets than `series`.
+    Raises InputError for a single value, another number of targets than `series`, and for no series.
     """
+    if not series:
+        raise InputError("no series has a label; give the labels of some.")
     given = np.asarray(targets)
     if given.ndim == 0 or len(given) != series:
         count = "one value" if given.ndim == 0 else f"{len(given)} labels"

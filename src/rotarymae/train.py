@@ -42,7 +42,7 @@ from rotarymae.seasons import LEAST_CYCLES, find_season
 from rotarymae.series import SeriesDataset, Windows, with_early
 from rotarymae.splits import Fold, Split, SplitColumn, make_split, split_words
 from rotarymae.system import Reporter, plain_json
-from rotarymae.targets import as_targets, has_label, narrowed, truth_at
+from rotarymae.targets import as_targets, has_label, narrowed, one_per_series, truth_at
 from rotarymae.training import Pretraining, TrainResult, fit, with_gradients
 from rotarymae.training.cost import Plan, Schedule, check_memory
 from rotarymae.training.fit_config import FitConfig
@@ -114,8 +114,8 @@ def train(
 ) -> FitResult:
     """Train a pipeline on a data set: split, scale, pre-train, fine-tune, and fit other methods next to the network.
 
-    Fine-tuning, and the other methods such as boosting, need labels. The same data, options and seed give the same
-    pipeline, bit for bit, unless the option `minutes` is set.
+    Fine-tuning, and the other methods such as boosting, need labels. On one machine the same data, options and seed
+    give the same pipeline, bit for bit, unless the option `minutes` is set.
 
     Args:
         dataset: S series, or arrays such as pictures.
@@ -123,7 +123,7 @@ def train(
             without a label (None or NaN) is used in pre-training only.
         config: all options of the training.
         start: the trained pipeline to start from. None starts from that of `config.pretrained`, or without one from
-            random weights.
+            random weights. Its pre-training goes on if `config.pretrained` is None or `config.pretrain_epochs` is set.
         task: "classification", "regression", "survival", or "auto": survival for durations with a status, regression
             if some number is not whole, else classification.
         holdout: share of the labelled series that nothing is trained on. It is not used if `split_by` is a fold, or a
@@ -141,6 +141,7 @@ def train(
     Raises:
         InputError: before any training: labels or settings that cannot be used; a `start` that was trained on other
             columns of values or channels; a folder with another run.
+        ModelDirectoryError: `config.pretrained` is damaged; also before any training.
         TrainingDiverged: losses or weights became infinite or NaN.
     """
     reporter = reporter or Reporter(quiet=True)
@@ -268,18 +269,17 @@ def labelled(
     Raises:
         InputError: no series has a label; labels that cannot be used for the task or with the options.
     """
-    rows = np.arange(len(dataset))
     if targets is None:
-        return None, rows, None
-    given = targets
-    if targets.ndim and len(targets) == len(dataset):
-        rows = np.flatnonzero(has_label(targets))
-        given = narrowed(targets[rows])  # whose type shows the kind
-        if not len(rows):
-            raise InputError("no series has a label; give the labels of some, or none at all to pre-train only.")
+        return None, np.arange(len(dataset)), None
+    targets = one_per_series(targets, len(dataset))
+    rows = np.flatnonzero(has_label(targets))
+    if not len(rows):
+        raise InputError("no series has a label; give the labels of some, or none at all to pre-train only.")
+    given = narrowed(targets[rows])  # whose type shows the kind
     kind = choose_labels(given, task)
-    kind.check_config(config, np.asarray(given))
-    return kind, rows, kind.strata(kind.check(given, len(rows)))
+    checked = kind.check(given, len(rows))
+    kind.check_config(config, checked)
+    return kind, rows, kind.strata(checked)
 
 
 def _choose(
@@ -370,9 +370,9 @@ def to_interpolate(config: FitConfig, dataset: AnyDataset) -> FitConfig:
 
     Windows are the pieces into which long series are cut; they are set if `window` is None and a series is longer than
     two of them. A window has 256 observations for each channel, or 2.5 seasons of them if that is more, but at most
-    1,024 in all. Two neighbouring windows share an eighth, unless `overlap` is set. `batch_size` is lowered so that a
-    step has at most 8,192 observations. The reason: predictions need only what is nearby or a season away, and many
-    small steps teach more than few large ones.
+    1,024 in all. Two neighbouring windows share an eighth. `batch_size` is lowered so that a step has at most 8,192
+    observations. The reason: predictions need only what is nearby or a season away, and many small steps teach more
+    than few large ones.
 
     Args:
         config: options of a fit. If they start from a trained model (`pretrained`), they are returned as they are.
@@ -386,9 +386,8 @@ def to_interpolate(config: FitConfig, dataset: AnyDataset) -> FitConfig:
         near = min(max(NEAR, round(LEAST_CYCLES * find_season(dataset).gaps)), MAX_NEAR)  # pyright: ignore
         window = near * min(len(dataset.channel_names or (None,)), MAX_NEAR // near)  # pyright: ignore
         if dataset.lengths.max() > 2 * window:
-            overlap = window // 8 if config.overlap is None else config.overlap
             together = min(config.batch_size, max(1, STEP_TOKENS // window))
-            config = replace(config, window=window, overlap=overlap, batch_size=together)
+            config = replace(config, window=window, overlap=window // 8, batch_size=together)
     return config
 
 

@@ -14,14 +14,16 @@ from rotarymae.heads import Classifier
 from rotarymae.labels import ClassLabels
 from rotarymae.masking import Masking
 from rotarymae.model import Encoder
+from rotarymae.outcome import Outcome
 from rotarymae.partners import features
 from rotarymae.pipeline import Pipeline
 from rotarymae.prediction import embed
 from rotarymae.preprocess import DatasetExamples, PatchPreprocessor
 from rotarymae.reconstruction import drawn, reconstruct
 from rotarymae.series import SeriesDataset
+from rotarymae.splits import Split
 from rotarymae.tokenizers import unpatchify
-from rotarymae.train import finetune, pretrain
+from rotarymae.train import FitResult, finetune, pretrain
 from rotarymae.training import TrainConfig
 from rotarymae.training.cost import check_memory
 from rotarymae.training.fit_config import FitConfig
@@ -304,3 +306,10 @@ def test_arrays_are_selected_by_integers_or_a_mask():
 def test_as_many_names_as_sounds():
     with refuses("1", "2"):
         ArrayDataset.from_waveforms([np.zeros(5000)] * 2, 16_000, ids=["a"])
+
+
+def test_a_sample_of_pictures_has_them_whole():
+    pictures = as_arrays(np.random.default_rng(0).random((4, 16, 16)), 2, None)  # of 64 patches
+    fit = FitResult(Pipeline(None, Encoder(small())), Split(np.array([0, 1]), np.array([2]), np.array([3])))
+    sample = Outcome(pictures, FitConfig(), fit).sample(np.array([1]), 10)
+    assert sample.dataset.lengths.tolist() == [64] * 3 and sample.metrics["sample"]["stretch"] is None

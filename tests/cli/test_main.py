@@ -943,3 +943,14 @@ def test_columns_of_values_that_are_called_as_ours(tmp_path):
     answer = Interpolation(np.array([2.5]), np.ones((1, 2)), None, torch.ones(1, 2, 1), LIKELIHOODS["point"])
     found = outputs.interpolation_columns(np.zeros(1), None, None, names, answer)
     assert found["distance"].to_pylist() == [2.5] and found["distance_value"].to_pylist() == [1]
+    for columns, called in ((["x"], "star"), (["star"], "id"), (["id", "star"], "id_value")):
+        whole = outputs.with_ids(pa.table({column: [1] for column in columns}), pa.array([2]), "star")
+        assert whole.column_names == [called, *columns]
+    names, values = ("time", "time_value", "a", "a_limit"), np.arange(4.0)[None]  # none takes another's place
+    data = SeriesDataset.from_arrays([[0.5]], [values], value_names=names)
+    for found in (
+        outputs.observation_columns(dataclasses.replace(data, sides=np.zeros((1, 4), np.int8))),
+        outputs.interpolation_columns(np.array([0.5]), None, None, names, dataclasses.replace(answer, mean=values)),
+    ):
+        numbers = [column[0].as_py() for name, column in found.items() if name != "distance"]
+        assert [number for number in numbers if number != ""] == [0.5, 0, 1, 2, 3]

@@ -107,5 +107,8 @@ def test_local_folders_are_no_names_on_the_hub(endpoint, tmp_path, monkeypatch):
     assert np.array_equal(same, model.transform(TABLE))
     with refuses("'nobody/nothing'", "Hugging Face Hub"):
         RoMAEEmbedder.from_pretrained("nobody/nothing")
+    with monkeypatch.context() as patch, refuses("'nobody/nothing'", "Hugging Face Hub", "TimeoutError"):
+        patch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: (_ for _ in ()).throw(TimeoutError()))
+        find_model("nobody/nothing")
     with refuses("'a b'", "no licence"):
         model.save(tmp_path / "other", license="a b")

@@ -102,8 +102,11 @@ def test_a_saved_pipeline_keeps_its_intervals(run, tmp_path):
     assert half == pytest.approx(pipeline.half_widths(predictor="model")[0])
     with refuses("99.9 %", 999):
         pipeline.predict(dataset, return_interval=0.999)
-    with refuses(1.5):
-        pipeline.predict(dataset, return_interval=1.5)
+    for share in (0, 1, 1.5):
+        with refuses(share, "more than 0 and less than 1"):
+            pipeline.predict(dataset, return_interval=share)
+        with refuses(share, "more than 0 and less than 1"):
+            pipeline.half_widths(share)
 
 
 @pytest.mark.parametrize("errors", [[[0.2, 0.1], [0.1]], [[-1.0], [1.0]], [[None], [1.0]], [["1"], [1.0]], [[1.0]], 3])

@@ -341,6 +341,9 @@ def test_a_model_answers_tables_with_and_without_limits(tmp_path):
     at = [1.0, 20.0]
     of_limits = pipeline.interpolate(frame, at)
     assert np.array_equal(of_limits, model.predict(frame, at=at))
+    limits = SeriesDataset.from_frame(frame)
+    with refuses("all hidden values are limits"):
+        model.score(replace(limits, sides=-np.ones(limits.values.shape, np.int8)))
     plain = frame[~frame.value.str.startswith("<")]
     assert np.isfinite(pipeline.interpolate(plain, at)).all()
     assert not np.array_equal(of_limits, pipeline.interpolate(frame.assign(value=frame.value.str.strip("<")), at))

@@ -31,6 +31,7 @@ from rotarymae.run_folder import (
     check_folder,
     check_output,
     embedding_columns,
+    open_folder,
     prediction_columns,
     write_table,
 )
@@ -58,8 +59,9 @@ def test_the_task_is_chosen_by_the_labels(labels, task):
 
 
 def test_many_whole_numbers_are_asked_about():
-    with refuses("20 different", "20 series", "--task"):
-        choose_labels(np.arange(20), "auto")
+    for kind in (int, np.uint8, float):
+        with refuses("20 different whole numbers", "20 series", "--task"):
+            choose_labels(np.arange(20, dtype=kind), "auto")
     assert choose_labels(np.arange(20), "classification").task == "classification"
     with refuses("'rank'"):
         choose_labels(None, "rank")
@@ -114,6 +116,10 @@ def test_folders(tmp_path):
     with refuses(str(tmp_path), "finished run"):
         check_folder(tmp_path, resume=True)
     assert (tmp_path / "metrics.json").read_text() == "mine"
+    for content in ("{", "[1]", "1"):
+        (tmp_path / "training/identity.json").write_text(content)
+        with refuses("identity.json", "damaged"):
+            open_folder(tmp_path, {})
 
 
 def test_tables_are_whole_or_absent(tmp_path, monkeypatch):
@@ -223,7 +229,7 @@ def test_metrics_of_values_are_of_each_output():
 
 def test_nothing_is_written_when_labels_cannot_be_used(tmp_path):
     data = SeriesDataset.from_arrays([[1.0, 2.0]] * 4, [[1.0, 3.0]] * 4)
-    for labels, task in (([1, 1, 1, 1], "auto"), (["a", "b", "a", "b"], "regression"), ([1, 2], "auto")):
+    for labels, task in (([1, 1, 1, 1], "auto"), (["a", "b", "a", "b"], "regression"), ([1, 2], "auto"), ("a", "auto")):
         with refuses():
             run_fit(data, np.array(labels), ONCE, tmp_path / "run", task=task)
     assert not list(tmp_path.iterdir())

@@ -11,11 +11,12 @@ import rotarymae
 import rotarymae.report
 from _runs import FIT, series
 from conftest import TINY, command, patched, refuses, two_kinds, write_csv
-from rotarymae import run
+from rotarymae import RoMAEClassifier, RoMAEEmbedder, run
 from rotarymae.errors import InputError
 from rotarymae.run import run_folds
 from rotarymae.scale import predictions
 from rotarymae.splits import SplitColumn
+from rotarymae.train import pretrain
 
 CONFIG = replace(FIT, predictor="model")
 
@@ -83,11 +84,17 @@ def test_the_run_predicts_with_the_average_of_its_folds(finished, capsys):
     found = table(run / "predictions.parquet")
     unseen = found.index[found.part == "unlabelled"]
     np.testing.assert_allclose(found.probability_b[unseen], answers.probability_b[unseen], atol=1e-6)
+    (run / "folds/.hidden").touch()  # as systems leave
     whole = rotarymae.load(run)
     assert (whole.predict(finished / "t.csv") == answers.predicted).all()
     for model in ("features", "model"):
         each = [one.outputs(finished / "t.csv", model) for one in whole.members]
         np.testing.assert_allclose(whole.outputs(finished / "t.csv", model), np.mean(each, axis=0))
+        asked = RoMAEClassifier.load(run, predictor=model)
+        np.testing.assert_allclose(asked.pipeline_.predict_proba(finished / "t.csv"), np.mean(each, axis=0))
+        assert [one.precision for one in asked.set_params(precision="bf16")._fitted().members] == ["bf16"] * 3
+    with refuses("folds/1"):
+        RoMAEEmbedder.load(run)
     assert command("evaluate", run, finished / "t.csv", "--labels", finished / "kinds.csv") == 0
     assert "30 of 30 series" in " ".join(capsys.readouterr().err.split())  # have ids that the folds were trained on
     for asked in (["embed", run, finished / "t.csv"], ["explain", run, finished / "t.csv"], ["export", run]):
@@ -131,6 +138,20 @@ def test_a_run_that_was_killed_goes_on_to_the_same_results(task, tmp_path, monke
     ]
     with refuses("finished run"):
         run_folds(dataset, labels, CONFIG, tmp_path / "parts", 3, split_by=site, resume=True)
+
+
+def test_a_resumed_run_starts_from_the_same_pretrained_model(tmp_path, monkeypatch):
+    dataset, labels = series(24), np.array(["a", "b"] * 12)
+    for name in ("one", "other"):
+        pretrain(dataset, replace(CONFIG, seed=len(name))).pipeline.save(tmp_path / name)
+    monkeypatch.setattr(run, "run_fit", lambda *_, **__: exit())  # before the first fold has its folder
+    with pytest.raises(SystemExit):
+        run_folds(dataset, labels, replace(CONFIG, pretrained=str(tmp_path / "one")), tmp_path / "run", 3)
+    (tmp_path / "run/folds").mkdir()
+    for name, error in (("other", InputError), ("one", SystemExit)):
+        again = replace(CONFIG, pretrained=str(tmp_path / name))
+        with pytest.raises(error, match="the pretrained model changed" if name == "other" else None):
+            run_folds(dataset, labels, again, tmp_path / "run", 3, resume=True)
 
 
 def test_folds_that_cannot_be_are_refused_before_any_training(tmp_path, capsys):

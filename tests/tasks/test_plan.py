@@ -95,6 +95,9 @@ def test_so_many_series_are_answered_as_there_is_time_for(tmp_path, monkeypatch)
 
     many = np.full(1000, 100)
     room = 120 - plan.REPORT
+    (tmp_path / "training").mkdir()
+    (tmp_path / "training/plan.json").write_text("[1]")  # damaged: of no use, and no obstacle
+    assert Plan(tmp_path, FitConfig())._read() == {}
     assert answered(1e-6, many) is None and answered(1.0, many, None) is None
     rows, most = answered(2 * room / 125_000, many)  # every fourth is scored, and counts twice
     assert len(rows) == pytest.approx(500, abs=30) and most >= 100 and len(np.unique(rows)) == len(rows)

@@ -113,8 +113,10 @@ def test_answers_that_are_no_numbers_are_refused(pretrained, data):
         Pipeline(pretrained.preprocessor, model, labels=labels).outputs(data)
     torch.nn.init.constant_(model.encoder.projection.weight, 3e38)
     torch.nn.init.constant_(model.encoder.projection.bias, 3e38)
-    with refuses(f"of {len(data)} series is NaN or infinite"):
-        embed(Pipeline(pretrained.preprocessor, model), data)
+    windows = pretrained.preprocessor.replace(window=2, overlap=0)  # several pieces of a series are one series
+    for preprocessor in (pretrained.preprocessor, windows):
+        with refuses(f"to {len(data)} of {len(data)} series is NaN or infinite", "series 0"):
+            embed(Pipeline(preprocessor, model), data)
 
 
 def test_validation_may_have_fewer_classes_but_no_others(pretrained, data):
@@ -144,6 +146,9 @@ def test_targets():
         ClassLabels.check([["a"], ["b"]], 2)
     with refuses("strings", "numbers"):
         ClassLabels.check(np.array(["a", 1], object), 2)
+    for kind in (ClassLabels, NumberTargets):
+        with refuses("no series has a label"):
+            kind.check([], 0)
 
 
 def test_split_off_is_a_partition_that_trains_on_every_class():

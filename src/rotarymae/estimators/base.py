@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rotarymae.arrays import ArrayDataset, as_arrays
+from rotarymae.config import RANGES
 from rotarymae.datasets import is_flat
 from rotarymae.ensemble import load
 from rotarymae.errors import InputError, InputWarning, listed
@@ -88,9 +89,11 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
         Raises
         ------
         InputError
-            The folder holds something else.
+            The folder holds something else; the models of a cross-validation.
         NotFittedError
             Before `fit`.
+        OSError
+            The files cannot be written.
         """
         self._fitted().save(folder, license=license)
 
@@ -127,15 +130,13 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
             )
         if pipeline.preprocessor is not None and not cls.takes_arrays:
             pipeline.require_series()
+        pipeline = cls._suited(pipeline, folder)
         known = cls().get_params(deep=False)
-        stored = pipeline.parameters | {
-            name: value for name, value in pipeline.columns.items() if name in FRAME_COLUMNS
-        }
-        if "random_state" not in stored and "seed" in stored:
-            stored["random_state"] = stored["seed"]
+        columns = {name: value for name, value in pipeline.columns.items() if name in FRAME_COLUMNS}
+        stored = {"random_state": pipeline.parameters.get("seed", 0)} | pipeline.parameters | columns
         fitted = {name: stored[name] for name in known if name in stored}  # as JSON, which has no tuples
         fitted = {name: tuple(value) if isinstance(value, list) else value for name, value in fitted.items()}
-        estimator, pipeline = cls(**{**fitted, **parameters}), cls._suited(pipeline, folder)
+        estimator = cls(**{**fitted, **parameters})
         if pipeline.labels is not None and "predictor" in parameters:
             choice = pipeline.predictor.check(parameters["predictor"])
             pipeline = replace(pipeline, partners=replace(pipeline.predictor, choice=choice))
@@ -181,6 +182,7 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
             seed = int(np.random.default_rng().integers(2**31))  # not from numpy's global state, which is the caller's
         else:
             seed = int(state.randint(2**31)) if isinstance(state, np.random.RandomState) else state
+        RANGES["seed"].check("random_state", seed)
         given = {name: value for name, value in self.get_params(deep=False).items() if name in CONFIG_FIELDS}
         if given["pretrained"] is not None:
             given["pretrained"] = str(given["pretrained"])  # which `open_start` looks at
@@ -220,7 +222,7 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
             config,
             start=start,
             task=task or "auto",
-            columns=self._columns_of(X, start, config),
+            columns=self._columns_of(X, start),
             reporter=Reporter(quiet=not self.verbose),
         )
         assert result.split is not None
@@ -275,6 +277,7 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
 
         Raises:
             InputError: data in another form or layout; pictures, videos or sounds for an estimator of series alone.
+            TypeError: a sparse matrix, or cells that are no numbers, as scikit-learn wants it.
         """
         known: Any = None if like is None else like.preprocessor
         patch_size, sample_rate = getattr(self, "patch_size", None), getattr(self, "sample_rate", None)
@@ -301,35 +304,24 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
         return as_dataset(X, known, self._columns(), {} if like is None else like.columns)
 
     def _columns(self) -> TableSchema:
-        """Return the parameters that name columns of a data frame, as a TableSchema.
+        """Return the parameters that name columns of a data frame, as a TableSchema."""
+        names = (*FRAME_COLUMNS, "errors")
+        return TableSchema(**{name: value for name, value in self.get_params(deep=False).items() if name in names})
 
-        The columns of errors follow those of the values in its field `values`.
-        """
-        given = {name: value for name, value in self.get_params(deep=False).items() if name in FRAME_COLUMNS}
-        schema = TableSchema(**given)
-        return replace(schema, values=(*schema.values, *self._errors))
-
-    @property
-    def _errors(self) -> tuple[str, ...]:
-        """Names of the columns of standard errors, as a tuple also if the parameter is a single name."""
-        return TableSchema(errors=self.errors).errors
-
-    def _columns_of(self, X: Any, start: Pipeline | None, config: FitConfig) -> dict[str, Any] | None:
+    def _columns_of(self, X: Any, start: Pipeline | None) -> dict[str, Any] | None:
         """Return the layout of a training data frame, {field of TableSchema: value}, to be kept with the pipeline.
 
-        Its values are without the columns of errors. None if X is not a data frame.
+        It has no `errors`, which the preprocessor knows. None if X is not a data frame.
 
         Args:
             X: the data as the caller gave them.
             start: the trained pipeline to start from, or None. If the command trained it, its layout is returned, with
                 this frame's names of id, time and channel.
-            config: the options of the fit, which say how many columns of errors there are.
         """
         if not is_frame(X):
             return None
         schema = self._columns()
         columns = {name: getattr(schema, name) for name in FRAME_COLUMNS}
-        columns["values"] = columns["values"][: len(columns["values"]) - len(config.errors)]
         if start is not None and is_of_the_command(start.columns):  # it was read as the command reads
             return start.columns | {name: columns[name] for name in ("id", "time", "channel") if columns[name]}
         return columns

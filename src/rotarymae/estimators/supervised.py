@@ -18,8 +18,9 @@ from rotarymae.estimators.base import ArrayOptions, Estimator
 from rotarymae.estimators.parameters import documented
 from rotarymae.labels import NumberTargets
 from rotarymae.pipeline import Pipeline
+from rotarymae.series import as_text
 from rotarymae.survival import concordance, event_times
-from rotarymae.targets import as_targets, has_label, narrowed
+from rotarymae.targets import as_targets, has_label, narrowed, one_per_series
 from rotarymae.training.fit_config import ClassificationOptions, FinetuningOptions
 
 
@@ -56,8 +57,8 @@ class _Supervised(ArrayOptions, FinetuningOptions, Estimator, ABC):
             column of the data frame. The classifier takes classes [S] of any type, the regressor numbers [S] or [S,
             outputs]. Survival takes whether the event was seen, and the duration, in this order: a structured array, as
             scikit-survival's `Surv`; a data frame of two columns, with the ids as index or in the order of the series;
-            or a tuple of two arrays, or of the names of two columns. A series whose target is None or NaN is
-            pre-trained on, and not fine-tuned on.
+            or a tuple of two arrays, or of the names of two columns. A series whose target is None or NaN is not
+            fine-tuned on.
 
         Returns
         -------
@@ -122,21 +123,21 @@ class _Supervised(ArrayOptions, FinetuningOptions, Estimator, ABC):
         -------
         float
             A classifier's accuracy; a regressor's R², the mean over outputs; for times to an event Harrell's
-            concordance: the share of pairs predicted in the order of their events, among those whose order is known.
+            concordance: the share of pairs predicted in the order of their events, among those whose order is known;
+            NaN if there is no such pair.
 
         Raises
         ------
         InputError
-            Series or targets laid out otherwise than in `fit`.
+            Series or targets laid out otherwise than in `fit`; no target at all.
         NotFittedError
             Before `fit`.
         """
         dataset = self._read(X)
-        truth, predicted = self._labels_of(dataset, X, y), self.predict(dataset)
+        predicted = self.predict(dataset)
+        truth = one_per_series(as_targets(self._labels_of(dataset, X, y)), len(predicted))
         known = has_label(truth)
-        if len(known) == len(predicted) and not known.all():
-            truth, predicted = narrowed(as_targets(truth)[known]), predicted[known]
-        return self._score(truth, predicted)
+        return self._score(one_per_series(truth[known], known.sum()), predicted[known])
 
     @abstractmethod
     def _score(self, truth: Any, predicted: np.ndarray) -> float:
@@ -178,16 +179,17 @@ class RoMAEClassifier(ClassifierMixin, ClassificationOptions, _Supervised):
         checked.
 
         Raises:
-            InputError: numbers that are measurements rather than classes, as scikit-learn judges.
+            InputError: numbers that are measurements rather than classes, as scikit-learn judges; lists of unequal
+                length.
         """
         if isinstance(y, str | Mapping):
             return y
-        labels = np.asarray(y)
+        labels = as_targets(y)
         if labels.ndim == 2 and labels.shape[1] == 1:
             flat = column_or_1d(y, warn=True)
             return y.iloc[:, 0] if hasattr(y, "iloc") else flat  # whose index may be ids
-        known = labels[~np.isnan(labels)] if labels.dtype.kind == "f" else labels[:0]  # NaN is no label
-        if labels.ndim and len(known) and np.isfinite(known).all():
+        known = narrowed(labels[has_label(labels)]) if labels.ndim else labels
+        if known.dtype.kind == "f" and known.size and np.isfinite(known).all():
             try:
                 check_classification_targets(known)
             except ValueError as error:
@@ -197,10 +199,9 @@ class RoMAEClassifier(ClassifierMixin, ClassificationOptions, _Supervised):
     score = _Supervised.score  # pyright: ignore[reportAssignmentType]
 
     def _score(self, truth: Any, predicted: np.ndarray) -> float:
-        """Return the share of predicted classes [S] that equal the true ones, `truth` [S]."""
-        from sklearn.metrics import accuracy_score
-
-        return float(accuracy_score(truth, predicted))
+        """Return the share of predicted classes [S] that equal the true ones, `truth` [S] or [S, 1]; 1 equals "1"."""
+        pairs = zip(np.ravel(truth).tolist(), predicted.tolist(), strict=True)
+        return float(np.mean([one == other or as_text(one) == as_text(other) for one, other in pairs]))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Predict the probability of each class.
@@ -256,7 +257,7 @@ class RoMAERegressor(RegressorMixin, _Supervised):
 
         It is False for targets [S, outputs], even with one output.
         """
-        self._flat = isinstance(y, str) or np.asarray(y).ndim < 2
+        self._flat = isinstance(y, str) or as_targets(y).ndim < 2
         return y
 
     score = _Supervised.score  # pyright: ignore[reportAssignmentType]

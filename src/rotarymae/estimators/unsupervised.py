@@ -12,7 +12,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from rotarymae.anomaly import HIDDEN
 from rotarymae.config import AutoPool
-from rotarymae.errors import InputWarning, choose
+from rotarymae.errors import InputError, InputWarning, choose
 from rotarymae.estimators.base import ArrayOptions, Estimator
 from rotarymae.estimators.parameters import documented
 from rotarymae.heads import encoder_of
@@ -75,7 +75,9 @@ class RoMAEInterpolator(_Unsupervised):
 
     @classmethod
     def _suited(cls, pipeline: Pipeline, folder: str | Path) -> Pipeline:
-        """Return the pre-trained part of a loaded pipeline, which interpolates; `folder` is not read.
+        """Return the pre-trained part of a loaded pipeline, which interpolates.
+
+        `folder` is for the messages of other classes.
 
         Raises:
             InputError: the pipeline has no pre-trained part (autoencoder).
@@ -103,7 +105,7 @@ class RoMAEInterpolator(_Unsupervised):
             return self._fitted()
         text = "no training: a model trained on drawn functions answers; `fit` learns what these series have in common."
         warnings.warn(InputWarning(text, code="untrained"), stacklevel=3)
-        return replace(Pipeline.load(ANY_SERIES), columns={"errors": self._errors})
+        return replace(Pipeline.load(ANY_SERIES), columns={"errors": self._columns().errors})
 
     def predict(self, X: Any, at: Any = None, return_std: bool = False, positions: Any = None) -> Any:
         """Predict values of the series at other times, in their units; before `fit` by any-series, with a warning.
@@ -157,12 +159,12 @@ class RoMAEInterpolator(_Unsupervised):
         Returns
         -------
         float
-            R².
+            R²; NaN if a single value is hidden.
 
         Raises
         ------
         InputError
-            No series has two observations; series laid out otherwise than in `fit`.
+            No series has two observations; all hidden values are limits; series laid out otherwise than in `fit`.
         """
         from sklearn.metrics import r2_score
 
@@ -173,6 +175,8 @@ class RoMAEInterpolator(_Unsupervised):
         answer = pipeline.answer(visible, queries)
         truth = standardise_truth(pipeline, hidden, answer)
         seen = np.isfinite(measured(hidden)[:, : truth.shape[1]])
+        if not seen.any():
+            raise InputError("all hidden values are limits, and a score needs measured ones; give other series.")
         return float(r2_score(truth[seen], answer.scaled_mean[seen]))
 
 
@@ -187,8 +191,16 @@ class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ArrayOpti
 
     @classmethod
     def _suited(cls, pipeline: Pipeline, folder: str | Path) -> Pipeline:
-        """Return the pre-trained part of a loaded pipeline, or the whole one if it has none; `folder` is not used."""
-        return pipeline if pipeline.autoencoder is None else pipeline.pretrained
+        """Return the pre-trained part of a loaded pipeline, or the whole one if it has none.
+
+        A pool of "attention", which only a head has, is left out of its parameters. `folder` is for the messages of
+        other classes.
+
+        Raises:
+            InputError: the models of a cross-validation, which can only predict.
+        """
+        part = pipeline if pipeline.require_one().autoencoder is None else pipeline.pretrained
+        return replace(part, parameters={k: v for k, v in part.parameters.items() if (k, v) != ("pool", "attention")})
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags of the estimator: embeddings are float32."""

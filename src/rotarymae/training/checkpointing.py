@@ -69,8 +69,7 @@ class RunState:
 
     def __post_init__(self) -> None:
         """Raise InputError for a negative count, as a damaged file may hold."""
-        counts = {"step": self.step, "epoch": self.epoch, "batch_index": self.batch_index, "tokens": self.tokens}
-        counts |= {"skipped": self.skipped, "loss_count": self.loss_count}
+        counts = {name: value for name, value in vars(self).items() if isinstance(value, int)}
         if min(counts.values()) < 0:
             raise InputError(f"counts are {counts}; wanted numbers of at least 0.")
 

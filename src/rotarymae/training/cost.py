@@ -355,13 +355,13 @@ class Plan:
         return kept[name]
 
     def _read(self) -> dict[str, int]:
-        """Return plan.json as {name of a stage or method: number}; {} if there is no such file or it is no JSON.
+        """Return plan.json as {name of a stage or method: number}; {} if there is no such file or it is damaged.
 
         Entries whose value is not a whole number of at least 1 are left out.
         """
         try:
-            kept = json.loads((self.folder / PLAN).read_text(encoding="utf-8"))
-        except (FileNotFoundError, ValueError):
+            kept = dict(json.loads((self.folder / PLAN).read_text(encoding="utf-8")))
+        except (FileNotFoundError, ValueError, TypeError):
             return {}
         return {name: number for name, number in kept.items() if type(number) is int and number > 0}
 

@@ -106,7 +106,7 @@ class TrainConfig(LoopOptions):
     checkpoint_steps: int | None = None
     """A checkpoint is written after this many steps, too; None goes by the clock alone."""
     max_skipped: int = 10
-    """Training ends after this many steps were skipped for a non-finite loss or gradient."""
+    """Training ends when more steps than this were skipped for a non-finite loss or gradient."""
 
     def __post_init__(self) -> None:
         """Check all settings; convert lists to tuples and numpy's numbers to Python's where needed.
@@ -140,8 +140,8 @@ class ModelOptions:
     """Pre-training and fine-tuning: size of a new model: light suits a CPU; tiny-shallow, tiny, small and base are
     wider or deeper, for more data and a GPU; pendulum is the smallest of the paper."""
     embed_dim: int | None = None
-    """Pre-training and fine-tuning: width of the encoder, in numbers per token, a multiple of --num-heads; without
-    it, that of --size. Set it if no named size fits, for example to repeat a published model."""
+    """Pre-training and fine-tuning: width of the encoder, in numbers per token; without it, that of --size. Divided by
+    --num-heads it must be a multiple of twice the position axes (time, channels). Set it if no named size fits."""
     num_heads: int | None = None
     """Pre-training and fine-tuning: number of attention heads of each encoder block; without it, that of --size. Set
     it together with --embed-dim, for example to repeat a published model."""
@@ -149,8 +149,8 @@ class ModelOptions:
     """Pre-training and fine-tuning: number of transformer blocks of the encoder; without it, that of --size. Raise it
     if the training loss stays high on much data; each further block makes every step slower."""
     decoder_embed_dim: int | None = None
-    """Pre-training: width of the decoder, the part that interpolates, in numbers per token; without it 180, or that of
-    --size if less. Set it only to repeat a published model."""
+    """Pre-training: width of the decoder, the part that interpolates, in numbers per token; without it 180, or 120 for
+    the size light and 60 for pendulum. Set it only to repeat a published model."""
     decoder_num_heads: int | None = None
     """Pre-training: number of attention heads of each block of the decoder, the part that interpolates; without it 3,
     or 2 for the sizes light and pendulum. Set it only to repeat a published model."""
@@ -215,8 +215,8 @@ class MaskingOptions:
 
     masking: MaskingStrategy = "auto"
     """Pre-training: what is hidden, to be predicted: stretches (blocks), single observations or patches (ratio), whole
-    times (rows), whole channels (channels), or the end of each series (future; set it to forecast). auto: blocks, or
-    ratio for pictures and sounds."""
+    times (rows), whole channels (channels), or the end (future). auto: blocks, or ratio for pictures and sounds. Set
+    what will be missing: future to forecast."""
     mask_ratio: float | tuple[float, float] = (0.3, 0.8)
     """Pre-training: share of each series that is hidden, to be predicted. Of two numbers, the share is drawn between
     them for each series and pass. Set one number, 0.75, to repeat the paper."""
@@ -242,8 +242,8 @@ class TrainingOptions(LoopOptions):
     """Pre-training and fine-tuning: decay rates of AdamW's running means of the gradient and of its square; without
     them 0.9 0.95 in pre-training and 0.9 0.999 in fine-tuning. Set them only to repeat a published training."""
     validation_fraction: float = 0.15
-    """Pre-training and fine-tuning: share of the training series that nothing is trained on; they choose the best pass
-    and what predicts. With fewer than ten series there are none. Set 0 to train on all, raise it for surer
+    """Pre-training and fine-tuning: share of the training series that no network is trained on; they choose the best
+    pass and what predicts. With fewer than ten series there are none. Set 0 to train on all, raise it for surer
     choices."""
     window: int | None = None
     """Pre-training, fine-tuning and prediction: cut longer series into windows of this many observations, which are
@@ -274,9 +274,9 @@ class FinetuningOptions:
     """Fine-tuning: train all weights (full), or only the new head on the unchanged encoder (probe). Set probe to
     save time, or to judge what pre-training learnt."""
     predictor: Predicting = "auto"
-    """Fine-tuning and prediction: what predicts labels: the network (model), boosted trees on summary features of
-    the series (features), or the average of all methods (combined). auto: whichever is best on validation series.
-    Set model for the network alone."""
+    """Fine-tuning and prediction: what predicts labels: the network (model), boosted trees on summary features
+    (features), or the average of these and, where they suit, random convolutions or Cox's regression (combined).
+    auto: whichever is best on validation series. Set model for the network alone."""
     members: int | None = None
     """Pre-training and fine-tuning: number of networks, trained from different seeds, whose predictions are averaged.
     Without it 1, or 3 if --decide is or becomes f1, the rarest class has few series and there is no --minutes. Raise

@@ -79,7 +79,7 @@ def fit(
     """Train `objective.model` in place, leave it on the CPU in evaluation mode, and return history and totals.
 
     The training runs on torch's accelerator, or on the CPU if there is none. The model has its last weights
-    afterwards, or with `keep_best` those of the best validation loss.
+    afterwards, or with `keep_best` those of the best finite validation loss, if there is one.
 
     Args:
         objective: model and loss.
@@ -96,7 +96,8 @@ def fit(
     Raises:
         InputError: no training examples, or validation examples given but empty; another `resume`; a folder with a run
             in it, if `resume` is "never"; a folder in which another process trains.
-        TrainingDiverged: more than `max_skipped` steps had a non-finite loss or gradient, or a weight is not finite.
+        TrainingDiverged: more than `max_skipped` steps had a non-finite loss or gradient, or a weight is not finite. A
+            resumed run counts the steps before, and goes on until it skips one itself.
         ModelDirectoryError: the checkpoint is damaged or does not fit the model.
         OSError: a checkpoint or the log could not be written; earlier checkpoints stay.
 
@@ -162,23 +163,8 @@ class _Loop:
     ) -> TrainResult:
         """Train all epochs, evaluate after each, and save checkpoints; return the history and totals.
 
-        The model then has its last weights, or with `keep_best` those of the best validation loss. Without a folder no
-        checkpoint is saved, and `resume` and `on_resume` have no effect.
-
-        Args:
-            resume: "never" refuses a folder with a run in it; "auto" continues from its checkpoint, if there is one.
-            on_step: called after each step with (step, steps in all, running mean loss); None for none.
-            on_resume: called with a sentence that says where a run with resume="auto" begins; None for none.
-
-        Raises:
-            InputError: `resume` is "never" and the folder has a run in it; or another process trains in the folder.
-            TrainingDiverged: more than `max_skipped` steps had a non-finite loss or gradient, or a weight is not
-                finite.
-            ModelDirectoryError: the checkpoint is damaged or does not fit the model.
-            OSError: a checkpoint or the log could not be written.
-
-        Warns:
-            InputWarning: over 3 % of the steps were skipped; or the loss ended far above where it began.
+        The arguments, the weights that the model ends with, and what is raised and warned of, are as for `fit`. Without
+        a folder no checkpoint is saved, and `resume` and `on_resume` have no effect.
         """
         config, state, started = self.config, self.state, time.monotonic()
         if self.run_folder is not None:
