@@ -68,6 +68,7 @@ def test_an_error_carries_its_code_and_settings_and_each_caller_writes_them_its_
     for same in (pickle.loads(pickle.dumps(error)), error.within("t.csv")):
         assert (same.code, same.settings) == ("duplicates", (("duplicates", "mean"), ("window", 7)))
     assert str(error.within("t.csv")).startswith("t.csv: 5 rows") and type(error.within("t.csv")) is InputError
+    assert str(InputError("t.csv has no rows.").within("t.csv")) == "t.csv has no rows."
     reading = object()
     assert NoObservations("no rows", reading).within("t.csv").reading is reading
 

@@ -124,6 +124,7 @@ NORM = "decoder.layers.0.ffn_norm.weight"
         (lambda t: t.update({NORM: torch.zeros(7)}), ("decoder.blocks.0.mlp_norm.weight", "(7,)", "(36,)")),
         (lambda t: t.update({"projection.bias": torch.zeros(72, 1)}), ("encoder.projection.bias", "(72, 1)", "(72,)")),
         (lambda t: t.update(cls=torch.zeros(1, 1, 71)), ("encoder.cls_token", "(71,)", "(72,)")),
+        (lambda t: t.update({WQ: torch.zeros(())}), ("blocks.1.attention.query.weight", "()", "(72, 72)")),
     ],
 )
 def test_missing_surplus_and_misshapen_tensors_are_named(checkpoint, change, parts):
@@ -152,6 +153,13 @@ def test_a_classifier_with_a_decoder_in_its_file_is_refused(checkpoint):
         ("classifier_cls", lambda s: s.update(dim_output="x"), ("model_config.json: dim_output is 'x'", "classes")),
         ("classifier_cls", lambda s: s.update(dim_output=1), ("model_config.json: dim_output is 1", "at least 2")),
         ("pretraining", lambda s: s["encoder_config"].update(nhead=5), ("embed_dim (72)", "num_heads (5)")),
+        ("classifier_cls", lambda s: s.update(dim_output=10**30), ("model_config.json", "beyond any model")),
+        ("pretraining", lambda s: s["encoder_config"].update(dim_feedforward=72 * 10**30), ("beyond any model",)),
+        (
+            "pretraining",
+            lambda s: s["encoder_config"].update(dim_feedforward=None, mlp_ratio=10**400),
+            ("model_config.json", "too large"),
+        ),
         ("pretraining", lambda s: s["encoder_config"].update(depth=3), ("blocks.2", "is missing")),
         (
             "pretraining",

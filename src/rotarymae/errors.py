@@ -23,20 +23,14 @@ class RotaryMAEError(Exception):
     Attributes:
         code: kebab-case name of the kind of error, such as "unknown-column"; programs compare it, never the message.
         message: the message without advice on settings.
-        settings: (option, value) pairs that would avoid the error; `str(error)` writes them as Python, the command as
-            options.
+        settings: (option, value) pairs, each of which would avoid the error; `str(error)` ends with them as Python, the
+            command's message as options.
     """
 
     def __init__(
         self, message: object = "", *, code: str = "invalid", settings: Sequence[tuple[str, object]] = ()
     ) -> None:
-        """Keep the message, in which unprintable characters are escaped, and which is cut to about 2,000 characters.
-
-        Args:
-            message: the text, without advice on settings.
-            code: kebab-case name of the kind of error, for programs.
-            settings: (option, value) pairs, each of which would avoid the error; `str(error)` ends with them.
-        """
+        """Keep code, settings and message, which is cut to about 2,000 characters, unprintable ones escaped."""
         self.code, self.message, self.settings = code, printable(_shorten(str(message))), tuple(settings)
         super().__init__(self.advise(lambda name, value: f"{name}={json.dumps(value)}"))
 
@@ -50,10 +44,14 @@ class RotaryMAEError(Exception):
         return f"{self.message} Use {advice}." if advice else self.message
 
     def within(self, where: object) -> Self:
-        """Return a copy of the error whose message begins with "WHERE: ", such as a file; code and settings stay."""
+        """Return a copy of the error whose message begins with `where`, such as a file; all else stays.
+
+        "WHERE: " is put before the message, unless this begins with `where` already.
+        """
         error = type(self).__new__(type(self))
         error.__dict__.update(self.__dict__)
-        RotaryMAEError.__init__(error, f"{where}: {self.message}", code=self.code, settings=self.settings)
+        message = self.message if self.message.startswith(str(where)) else f"{where}: {self.message}"
+        RotaryMAEError.__init__(error, message, code=self.code, settings=self.settings)
         return error
 
 
@@ -85,10 +83,7 @@ class NoObservations(InputError):
     """
 
     def __init__(self, message: object = "", reading: Any = None) -> None:
-        """Keep the message, and a report on the rows that were read (None if there were none).
-
-        The code is "no-observations".
-        """
+        """Keep the message and the report, with the code "no-observations"."""
         self.reading = reading
         super().__init__(message, code="no-observations")
 
@@ -113,7 +108,7 @@ class InputWarning(UserWarning):
     """
 
     def __init__(self, message: object = "", *, code: str = "invalid") -> None:
-        """Keep the message and the code, a kebab-case name of the kind of warning."""
+        """Keep the message and the code."""
         self.code = code
         super().__init__(message)
 
@@ -161,7 +156,7 @@ def import_extra(module: str, extra: str) -> Any:
         extra: name of the extra, for the message.
 
     Raises:
-        MissingExtra: its package is not installed.
+        MissingExtra: its package is not installed, or lacks the module.
         ModuleNotFoundError: the package is installed, but another package that it imports is not.
     """
     try:
@@ -181,7 +176,7 @@ _GATHERING = threading.RLock()
 
 @contextmanager
 def gathered_warnings() -> Iterator[list[warnings.WarningMessage]]:
-    """Yield a list to which all warnings raised in the `with` block are added; none of them is shown.
+    """Yield a list to which all warnings raised in the `with` block are added, also by other threads; none is shown.
 
     Only one thread at a time is in such a block, and others wait for it, as warning filters are shared by all threads.
     """

@@ -13,7 +13,7 @@ from jaxtyping import Shaped
 from torch import Tensor
 
 from rotarymae.config import RoMAEConfig
-from rotarymae.errors import InputError, ModelDirectoryError
+from rotarymae.errors import ModelDirectoryError
 from rotarymae.heads import Classifier
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.model_files import fill_model, read_json, read_tensors
@@ -91,12 +91,16 @@ def load(folder: str | Path) -> MaskedAutoencoder | Classifier:
             tensor = tensor.reshape(-1)
         if theirs.endswith((".wq.weight", ".wk.weight")) and config.position_encoding == "rotary":
             _, sizes = parts[theirs.partition(".")[0]]
-            if len(tensor) == sizes.embed_dim:
+            if tensor.shape[:1] == (sizes.embed_dim,):
                 tensor = to_our_channels(tensor, sizes.num_heads, config.axes)
         renamed[names[theirs]] = tensor.float()
-    with torch.device("meta"):  # no memory and no random numbers: all weights come from the file
-        pool = "cls" if config.cls_token else "mean"
-        model = MaskedAutoencoder(config) if pretraining else Classifier(Encoder(config), int(classes or 0), pool)
+    pool = "cls" if config.cls_token else "mean"
+    try:
+        with torch.device("meta"):  # no memory and no random numbers: all weights come from the file
+            model = MaskedAutoencoder(config) if pretraining else Classifier(Encoder(config), int(classes or 0), pool)
+    except (RuntimeError, TypeError) as error:  # torch cannot count so many weights
+        reason = str(error).partition("\n")[0]
+        raise ModelDirectoryError(f"{folder / 'model_config.json'} asks for sizes beyond any model: {reason}") from None
     fill_model(model, renamed, folder)
     return model.eval()
 
@@ -148,7 +152,7 @@ def _config(settings: dict[str, Any], folder: Path) -> RoMAEConfig:
         )
     except KeyError as error:
         raise ModelDirectoryError(f"{folder / 'model_config.json'}: the key {error} is missing.") from None
-    except (InputError, TypeError, ValueError, IndexError) as error:
+    except (TypeError, ValueError, IndexError, OverflowError) as error:
         raise ModelDirectoryError(f"{folder / 'model_config.json'}: {error}") from None
 
 
@@ -156,7 +160,7 @@ def _mlp_ratio(size: dict[str, Any]) -> float:
     """Return the ratio of the MLPs' width to the tokens' width, from a published encoder_config or decoder_config.
 
     It is "dim_feedforward" over "d_model", or, where the former is missing or None, "mlp_ratio". Raises KeyError for a
-    missing key, TypeError or ValueError for what is no number.
+    missing key, TypeError or ValueError for what is no number, OverflowError for one beyond float64.
     """
     hidden = size.get("dim_feedforward")
     if hidden is None:

@@ -88,12 +88,7 @@ class EventTimes(Target):
 
     @staticmethod
     def check_config(config: FitConfig, targets: np.ndarray) -> None:
-        """Raise InputError for an option that only classification has, or a `loss` other than "auto".
-
-        Args:
-            config: the options of the fit.
-            targets: not used; other kinds of labels need them.
-        """
+        """Raise InputError for options of classification, or a `loss` other than "auto"; `targets` are not read."""
         refuse_class_options(config, "a time to an event")
         choose("loss", config.loss, ("auto",))
 
@@ -124,12 +119,8 @@ class EventTimes(Target):
             )
 
     @staticmethod
-    def strata(targets: np.ndarray) -> np.ndarray | None:
-        """Return whether the event of each series was seen, bool [S]; a split keeps the proportions.
-
-        Args:
-            targets: structured array [S] with the fields "event" and "time".
-        """
+    def strata(targets: np.ndarray) -> np.ndarray:
+        """Return the field "event" of the structured array [S]: bool [S], whose proportions a split keeps."""
         return targets["event"]
 
     @classmethod
@@ -140,7 +131,7 @@ class EventTimes(Target):
         The last edge is the last event.
 
         Args:
-            targets: structured array [S] of events and durations.
+            targets: structured array [S] of events and durations, an event after the time 0 among them (see `check`).
         """
         known = _event_times(targets)
         times = known["time"][known["event"]]
@@ -172,19 +163,11 @@ class EventTimes(Target):
         return np.where(known["event"][:, None], observed, censored).astype(np.float32)
 
     def truth(self, targets: np.ndarray) -> np.ndarray:
-        """Return events and durations as a new structured array [S] of the fields "event" and "time".
-
-        Raises InputError for a duration that is negative, infinite or no number, and for an event that is neither true
-        nor false.
-        """
+        """Return events and durations as a new structured array [S]; raise InputError as `event_times` does."""
         return _event_times(targets)
 
     def for_partners(self, truth: np.ndarray) -> np.ndarray:
-        """Return what methods other than the network, such as boosted trees, learn: weights of `encode`, [S, classes].
-
-        Args:
-            truth: structured array [S] of events and durations.
-        """
+        """Return what methods next to the network, such as boosted trees, learn: weights of `encode`, [S, classes]."""
         return self.encode(truth)
 
     def objective(self, model: Any, encoded: np.ndarray, config: FitConfig) -> Objective:
@@ -224,9 +207,9 @@ class EventTimes(Target):
 
     @property
     def times(self) -> np.ndarray:
-        """Return the times by which a quarter, a half and three quarters of the training events happened, ascending.
+        """Return the quartiles of the edges, ascending, rounded to three digits; fewer than three if some are equal.
 
-        They are read from the edges and rounded to three digits; there are fewer than three where they are equal.
+        With many intervals about a quarter, a half and three quarters of the training events happened by then.
         """
         return np.unique([float(f"{time:.3g}") for time in np.quantile(self.edges, (0.25, 0.5, 0.75))])
 
@@ -267,21 +250,27 @@ class EventTimes(Target):
 def event_times(time: Any, event: Any, time_name: str = "time", event_name: str = "event") -> np.ndarray:
     """Combine durations and events in one structured array [S] with the fields "event", bool, and "time", float64.
 
-    A series without a duration, or without a status, gets the time NaN.
+    A series without a duration, or without a status, gets the time NaN and the event False.
 
     Args:
         time: durations [S]; None or NaN for none.
-        event: status [S], whether each duration ended in the event: booleans, or 0, 1, "true" and "false"; None or NaN
-            for none.
+        event: status [S], whether each duration ended in the event: booleans, 0 and 1, or "true" and "false" in
+            any case; None or NaN for none.
         time_name, event_name: names of these columns, for messages.
 
     Raises:
-        InputError: a duration that is negative, infinite or no number; another status.
+        InputError: a duration that is negative, infinite or no number; another status; not one of each per series.
     """
-    status, known = np.asarray(event), has_label(time) & has_label(event)
+    durations, status = np.array(time), np.asarray(event)
+    if durations.shape != status.shape or status.ndim != 1:
+        raise InputError(
+            f"{time_name!r} has the shape {durations.shape}, and {event_name!r} {status.shape}; give one duration and "
+            "one event for each series."
+        )
+    known = has_label(time) & has_label(event)
+    durations[~known] = 0  # which are not read, but count in the numbers of series in messages
     out = np.zeros(len(status), EVENT_TIME)
-    out["time"] = np.nan
-    out["time"][known] = numbers_of(np.asarray(time)[known], int(known.sum())).reshape(-1)
+    out["time"] = np.where(known, numbers_of(durations, len(status))[:, 0], np.nan)
     negative = out["time"] < 0
     if negative.any():
         first = int(negative.argmax())
@@ -290,7 +279,7 @@ def event_times(time: Any, event: Any, time_name: str = "time", event_name: str 
             f"{first} (counted from 0); a duration counts from the time at which the prediction is made."
         )
     if status.dtype == np.bool_:
-        out["event"] = status
+        out["event"] = status & known
         return out
     words = [as_text(one).lower() for one in status[known]]
     strange = [word for word in words if word not in STATUS_WORDS]
@@ -379,14 +368,15 @@ def concordance(time: ArrayLike, event: ArrayLike, predicted: ArrayLike) -> floa
 def integrated_brier_score(time: ArrayLike, event: ArrayLike, survival: _Floats, at: ArrayLike) -> float:
     """Return the Brier score of predicted survival, weighted for censoring, averaged over the span of the times.
 
-    For one time it is the score itself; lower is better. Each series has as weight the inverse of the probability that
-    it was not censored before; one that was censored before a time counts nothing there (Graf et al. 1999).
+    For one time it is the score itself; lower is better. At each time a series has as weight the inverse of the
+    probability that it was not censored until then, or until its event; one that was censored counts nothing from then
+    on (Graf et al. 1999).
 
     Args:
         time: [S], duration of each series.
         event: [S], whether it ended in the event (True) or was censored.
         survival: [S, T], predicted probabilities of no event until each time.
-        at: ascending times [T], before the last duration.
+        at: ascending times [T], at least one, before the last duration.
     """
     time, event, at = np.asarray(time, np.float64), np.asarray(event, bool), np.asarray(at, np.float64)
     ended = (time[:, None] <= at) & event[:, None]

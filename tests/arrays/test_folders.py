@@ -214,9 +214,10 @@ def test_the_command_fits_predicts_embeds_and_evaluates_a_folder(whole, kind, pa
 def test_the_command_refuses_options_of_tables_beside_a_folder(tmp_path, capsys):
     folder = write_pictures(tmp_path / "train", 4)
     for options, said in (
-        (["--images", "--id", "star"], "--id are not for pictures"),
+        (["--images", "--id", "star"], "the data are pictures; leave out --id."),
+        (["--images", "--numbered", "", "--wide"], "the data are pictures; leave out --wide, --numbered."),
         (["--images", "--audio"], "--images and --audio are both given"),
-        (["--images", "--label", "kind"], "--label are not for pictures"),
+        (["--images", "--label", "kind"], "the data are pictures; leave out --label."),
         (["--images", "--patch-size", "1", "2", "3"], "wanted 2 numbers"),
         (["--images", "--time-unit", "3", "--patch-size", "4"], "time_unit: pictures have no times"),
     ):
@@ -275,12 +276,12 @@ def test_options_that_would_have_no_effect_are_refused(tmp_path, capsys):
             ["predict", run, folder, "--out", tmp_path / "p.csv", "--id", "x"],
             "the model was trained on pictures; leave out the options of tables: --id.",
         ),
-        (["evaluate", run, folder, "--label-id", "x"], "--label-id are for tables"),
+        (["evaluate", run, folder, "--label-id", "x"], "are the folders that hold them; leave out --label-id."),
         ([*again, "--patch-size", "8"], "patch_size is (8, 8), and the model was trained with (4, 4)"),
         ([*again, "--longest-side", "20"], "longest_side is 20, and the model was trained with 224"),
         (
             ["fit", folder, "--audio", "--longest-side", "20", "--out", tmp_path / "x"],
-            "--longest-side are not for sounds",
+            "the data are sounds; leave out --longest-side.",
         ),
     ):
         assert command(*words) == 2, words

@@ -85,6 +85,13 @@ def test_what_cannot_be_guessed_is_asked_for(tmp_path, capsys):
     assert "no column looks like time; name it by --time" in capsys.readouterr().err
 
 
+def test_control_codes_of_names_do_not_reach_the_terminal(tmp_path, capsys):
+    (tmp_path / "t.csv").write_text("id,time,band,value\n" + "".join(f"a,{i},\x1b[31mred,{i}\n" for i in range(3)))
+    main(["info", str(tmp_path / "t.csv"), "--channel", "band"])
+    shown = capsys.readouterr().out
+    assert "\x1b" not in shown and shown.count("\\x1b[31mred") == 5  # of channels, values and the first rows
+
+
 def test_the_only_dates_are_the_time_and_words_among_numbers_are_named(tmp_path, capsys):
     rows = [f"m{i % 2},2024-03-{1 + i:02d},{i}.5,{'bad' if i == 3 else i}" for i in range(20)]
     path = tmp_path / "t.csv"

@@ -1,6 +1,7 @@
 """Ctrl-C and SIGTERM at any stage: the command ends soon, with the usual exit code, and says what is saved."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -94,6 +95,21 @@ def test_a_signal_during_a_query_is_a_stop(signum):
         threading.Timer(0.2, os.kill, (os.getpid(), signum)).start()
         duckdb.connect(config={"threads": 1}).sql("select sum(sqrt(a)) from range(1000000000) t(a)").fetchall()
     assert caught.value.signum == signum and caught.value.__notes__ == ["Half."]
+
+
+@pytest.mark.parametrize("signum", SIGNALS)
+def test_a_signal_during_a_query_of_a_shard_is_no_fault_of_the_shard(signum, fitted, tmp_path, monkeypatch, capsys):
+    """Whatever else goes wrong with a shard is kept for the end, when all others are done."""
+
+    def stuck(*_):
+        threading.Timer(0.2, os.kill, (os.getpid(), signum)).start()
+        duckdb.connect(config={"threads": 1}).sql("select sum(sqrt(a)) from range(1000000000) t(a)").fetchall()
+
+    monkeypatch.setattr("rotarymae.scale.shards.answer_table", stuck)
+    (tmp_path / "in").mkdir()
+    shutil.copy(fitted / "stars.csv", tmp_path / "in" / "1.csv")
+    assert command("embed", fitted / "run", tmp_path / "in", "--out", tmp_path / "out") == 128 + signum
+    assert f"stopped by {signum.name}. 0 of 1 shards are done" in capsys.readouterr().err
 
 
 STAGES = {

@@ -375,8 +375,15 @@ def test_evaluate_scores_forecasts(fitted, tmp_path, capsys):
     assert metrics["series"] == 24 and metrics["horizon"] == "2"
     (row,) = metrics["interpolation"].values()
     assert row["hidden_observations"] > 24 and set(row["methods"]) > {"model", "last_value", "drift"}
-    assert command("evaluate", *given, "--label", "kind") == 2
-    assert says_all(capsys.readouterr().err, ["--horizon", "--label"])
+    for other in ("--label", "--label-id", "--event"):
+        assert command("evaluate", *given, other, "kind") == 2
+        assert says_all(capsys.readouterr().err, ["--horizon", f"leave out {other}."])
+    (tmp_path / "file").touch()
+    assert command("evaluate", *given, "--out", tmp_path / "file" / "m.json") == 2
+    assert says_all(capsys.readouterr().err, ["file, not a folder"])
+    saved = shutil.copytree(fitted / "run/model", tmp_path / "saved")
+    pq.write_table(pa.table({"star": ["star 00"], "predicted": ["a"]}), saved / "predictions.parquet")  # of a user
+    assert command("evaluate", saved, *given[1:], "--quiet") == 0
     assert command("evaluate", fitted / "run", fitted / "stars.csv", "--horizon", "soon") == 2
     assert says_all(capsys.readouterr().err, ["--horizon soon"])
 
@@ -422,6 +429,9 @@ def test_predict_scores_anomalies(fitted, tmp_path, capsys):
         out = tmp_path / f"{i}.parquet"
         assert command("predict", fitted / model, path, "--anomaly-score", "--out", out) == 0
         assert says_all(capsys.readouterr().err, [said])
+    given = [fitted / "autoencoder", path, "--anomaly-score", "--predictor", "features", "--out", tmp_path / "no.csv"]
+    assert command("predict", *given) == 2  # there is nothing that the option could choose
+    assert says_all(capsys.readouterr().err, ["not fine-tuned"])
     both, alone = (table(tmp_path / f"{i}.parquet").to_pydict() for i in range(2))
     assert alone == {name: both[name] for name in ("star", "anomaly_score")} and len(both) == 5
     found = dict(zip(both["star"], both["anomaly_score"], strict=True))

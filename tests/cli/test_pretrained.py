@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -10,6 +11,7 @@ import torch
 
 from conftest import TINY, command, identity, refuses, two_kinds, write_csv
 from rotarymae import RoMAEClassifier, SeriesDataset
+from rotarymae.errors import InputError
 from rotarymae.pipeline import Pipeline
 from rotarymae.training.fit_config import FitConfig
 
@@ -66,6 +68,24 @@ def test_pretraining_goes_on_from_it_when_its_epochs_are_given(fitted, other, tm
     assert (tmp_path / "still/training/pretrain/log.jsonl").exists()
     assert fit(other, tmp_path / "moved", *options, "--mask-ratio", "0.5") == 0
     assert not same(fitted / "run/model", tmp_path / "moved")
+
+
+def test_rows_without_a_time_are_facts_where_they_were_for_the_model(fitted, other, tmp_path, monkeypatch):
+    """They were said to be static, and no head read them."""
+    start, read = Pipeline.load(fitted / "run"), []
+    start = replace(start, columns={**start.columns, "untimed": "static"})
+    monkeypatch.setattr("rotarymae.train.open_start", lambda source: start)
+
+    def run(dataset, labels, config, *_, **__):
+        read.append(config.static)
+        raise InputError("enough")
+
+    monkeypatch.setattr("rotarymae.run.run_fit", run)
+    fact = edited(
+        other, tmp_path / "fact", "object,when,filter,flux\n", "object,when,filter,flux\nnew star 00,,size,3\n"
+    )
+    assert fit(fact, tmp_path / "run", "--pretrained", fitted / "run", *FINETUNE) == 2
+    assert read == [("size",)]
 
 
 def edited(folder, to, old, new):

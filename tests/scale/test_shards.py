@@ -72,6 +72,12 @@ def test_what_is_done_is_not_done_again_but_for_an_input_that_changed(folder, tm
     totals = answer_shards(work_of(survey_model), folder, out)
     again = [path.name for path in first if path.stat().st_mtime_ns != first[path]]
     assert totals.before == SHARDS - 1 and again == ["shard04.parquet"]
+    damaged = out / "deep" / "shard03.parquet"
+    whole = damaged.read_bytes()
+    damaged.write_bytes(b"")  # as after a crash of the computer
+    with refuses("shard03.parquet is damaged", "remove it"):
+        answer_shards(work_of(survey_model), folder, out)
+    damaged.write_bytes(whole)
     assert pq.read_table(out / "shard04.parquet")["id"].to_pylist() == list(range(1000, 1009))
     size = (folder / "shard04.parquet").stat().st_size
     table = pq.read_table(folder / "shard04.parquet")

@@ -269,6 +269,9 @@ def test_masked_values_are_missing_ones():
     days = np.ma.masked_array(np.arange("2024-01-01", "2024-01-04", dtype="M8[D]"), [False, True, False])
     with refuses("time", "missing"):
         SeriesDataset.from_arrays([days], [[1.0, 2.0, 3.0]])
+    for values in (["1", "b", "3"], [1j, 2j, 3j]):  # whose imaginary part was dropped
+        with refuses("values", "number"):
+            SeriesDataset.from_arrays([[0, 1, 2]], [np.ma.masked_array(values, [False, True, False])])
 
 
 @pytest.mark.parametrize(

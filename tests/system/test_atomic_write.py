@@ -100,7 +100,11 @@ def test_nothing_is_removed_behind_a_link(tmp_path):
 def test_a_place_that_cannot_be_written_to_is_refused_before_any_work(tmp_path):
     (tmp_path / "gone").symlink_to(tmp_path / "nowhere")
     put(tmp_path, file="1")
-    for path, parts in ((tmp_path / "gone", ("gone", "nowhere")), (tmp_path / "file" / "x", ("file/x", "file"))):
+    for path, parts in (
+        (tmp_path / "gone", ("gone", "nowhere")),
+        (tmp_path / "file" / "x", ("file/x", "file")),
+        (tmp_path / ("x" * 300), ("xxx cannot be made", "too long")),
+    ):
         with refuses(*parts):
             check_writable(path)
     check_writable(tmp_path / "new" / "folder")
@@ -144,7 +148,7 @@ def test_flush_takes_files_and_folders(tmp_path):
         flush(tmp_path / "missing")
 
 
-def test_what_killed_writes_left_is_removed_and_nothing_else(tmp_path):
+def test_what_killed_writes_left_is_removed_and_nothing_else(tmp_path, monkeypatch):
     """Half files and folders beside the given names only; a link goes, and what it leads to stays."""
     with suppress(KeyboardInterrupt), replacing_folder(tmp_path / "model") as beside:
         shutil.copytree(beside, tmp_path / ".model.ffffffff.part")  # as a killed process leaves it
@@ -158,5 +162,9 @@ def test_what_killed_writes_left_is_removed_and_nothing_else(tmp_path):
     for others in (".other.ffffffff.part", ".model.mine", ".model.ffffffff.part.d.e"):
         (tmp_path / others).mkdir()
     assert {".model.ffffffff.part", ".table.csv.ffffffff.part.csv"} < set(listing(tmp_path))
+    entries = type(tmp_path).iterdir
+    gone = [tmp_path / ".model.dddddddd.part"]  # which another process removes meanwhile
+    monkeypatch.setattr(type(tmp_path), "iterdir", lambda path: [*gone * (path == tmp_path), *entries(path)])
     remove_leftovers(tmp_path, ("model", "table.csv"))
+    monkeypatch.undo()
     assert listing(tmp_path) == [".model.ffffffff.part.d.e", ".model.mine", ".other.ffffffff.part", "mine", "table.csv"]

@@ -4,6 +4,8 @@ import time
 
 import pytest
 
+from rotarymae.cli.output import print_table
+from rotarymae.report.content import Table
 from rotarymae.system import Reporter, duration
 
 
@@ -30,6 +32,16 @@ def test_a_stage_that_has_done_nothing_yet_says_nothing_yet(capfd):
         assert capfd.readouterr().err == ""
         on_step(1, 2)
     assert "50 %" in capfd.readouterr().err
+
+
+def test_names_of_files_and_columns_are_printed_as_they_are_but_for_control_codes(capfd):
+    reporter = Reporter()
+    reporter.say("[/x] :star: \x1b[31mred"), reporter.warn("[/y] \x1b[31mred")
+    rows = [("[/x] \x1b[31mred", {"flux [mJy]": 1.5, "[/y] :star:": 2})] * 7
+    print_table(Table(rows, "t [/x]", caption="c [/x]"), reporter)
+    out, err = capfd.readouterr()
+    assert err.splitlines() == ["[/x] :star: \\x1b[31mred", "warning: [/y] \\x1b[31mred"]
+    assert all(part in out for part in ("t [/x]", "c [/x]", "[/x] \\x1b[31mred", "flux [mJy]", "[/y] :star:"))
 
 
 def test_quiet_says_nothing(capfd):

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
 import rotarymae
 from _runs import FIT
 from rotarymae.anomaly import RUN, hidden_losses, odd_observations
+from rotarymae.cli.oddest import draw_oddest
 from rotarymae.interpolation import interpolate
 from rotarymae.likelihoods import LIKELIHOODS
 from rotarymae.queries import as_queries
@@ -103,6 +105,18 @@ def test_the_command_draws_the_oddest_next_to_its_file(tmp_path: Path, monkeypat
     main(["anomalies", "t.csv", "--out", "scores.csv", "--quiet"])
     assert Path("scores.csv").read_text().startswith('"id","time","value","anomaly_score","stretch_score"\n')
     assert Path("scores.png").read_bytes().startswith(b"\x89PNG")
-    with pytest.raises(SystemExit):
-        main(["anomalies", "t.csv", "--out", "scores.parquet", "--quiet"])
+    for out in ("scores.parquet", "."):  # a picture is there, and a folder that has no name
+        with pytest.raises(SystemExit):
+            main(["anomalies", "t.csv", "--out", out, "--quiet"])
     assert not Path("scores.parquet").exists()
+
+
+def test_ids_and_channels_of_a_file_are_drawn_as_they_are_written(tmp_path, monkeypatch):
+    """001 and 1 became one series, and the channel NA a missing one, which could not be drawn."""
+    drawn = []
+    monkeypatch.setattr("rotarymae.plots.excerpts", lambda parts, value: drawn.extend(parts) or Figure())
+    scores = {("001", "NA"): 5, ("001", "2"): 4, ("1", "NA"): 3, ("1", "2"): 2}
+    rows = [f'"{id}",{t},"{band}",0,{score},' for (id, band), score in scores.items() for t in (0, 1)]
+    (tmp_path / "s.csv").write_text("id,time,channel,value,anomaly_score,stretch_score\n" + "\n".join(rows) + "\n")
+    draw_oddest(tmp_path / "s.csv", tmp_path / "s.png")
+    assert [part.name for part in drawn] == ["001, NA", "001, 2", "1, NA"] and (tmp_path / "s.png").exists()

@@ -118,6 +118,7 @@ def test_a_lone_name_and_any_sequence_of_names_become_a_tuple():
         ({"errors": {"a", "b"}}, "a list, each text"),  # which come in another order in each process
         ({"costs": {"a": 1.0}}, "a list, each a finite number"),
         ({"costs": [None]}, "a finite number"),
+        ({"mask_ratio": (0.1, 0.2, 0.3)}, "a finite number or a list of 2, each a finite number"),
         ({"transforms": ["asinh"]}, "a dictionary, each value one of"),
         ({"batch_size": 10**400}, "number of at least 1"),
         ({"base_lr": 10**400}, "a finite number"),

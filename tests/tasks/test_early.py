@@ -105,7 +105,14 @@ def test_evaluate_counts_from_the_first_flagged_observation(run):
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [(["--at", "soon"], ["soon", "6h"]), (["--at", "6h"], ["+6"]), (["--first", "seen"], ["--first seen", "--at"])],
+    [
+        (["--at", "soon"], ["soon", "6h"]),
+        (["--at", "6h"], ["+6"]),
+        (["--first", "seen"], ["--first seen", "--at"]),
+        (["--first", "sen", "--at", "2"], ["no column 'sen'", "Did you mean 'seen'?"]),  # which --values does not name
+        (["--at", "2", "--out", "."], [". exists"]),
+        (["--at", "2", "--out", "m.png"], ["m.png", "picture", ".json"]),  # the picture would replace the metrics
+    ],
 )
 def test_evaluate_refuses_other_times(run, capsys, options, words):
     assert command("evaluate", run / "run", run / "t.csv", "--label", "kind", *options) == 2

@@ -210,11 +210,14 @@ def test_the_loss_is_the_likelihood_of_what_is_known():
         ([1.0, np.inf], [1, 0], ("infinite",)),
         ([1.0, 2.0], [1, 2], ("died", "'2'", "0 or false")),
         ([1.0, 2.0], ["yes", "no"], ("'yes'", "'no'")),
+        ([None, 3.0, "x"], [1, 1, 0], ("'x'", "series 2")),  # counted among all series, also those without a label
+        ([1.0, 2.0], [True], ("days", "(2,)", "died", "(1,)")),
+        ([[1.0, 2.0], [1.0, 2.0]], [True, True], ("(2, 2)", "(2,)")),
     ],
 )
 def test_durations_and_events_are_checked(time, event, words):
     with refuses(*words):
-        event_times(np.array(time), np.array(event), "days", "died")
+        event_times(np.array(time, object if None in time else None), np.array(event), "days", "died")
 
 
 def test_targets_are_checked():
@@ -238,7 +241,8 @@ def test_targets_are_checked():
 def test_events_are_read_in_several_ways_and_a_missing_one_is_no_label():
     out = event_times(np.array([1, 2, 3, None, 5], object), np.array(["True", "0", None, "1", True], object))
     assert has_label(out).tolist() == [True, True, False, False, True]
-    assert out["event"][[0, 1, 4]].tolist() == [True, False, True]
+    assert out["event"].tolist() == [True, False, False, False, True]
+    assert event_times(np.array([1, np.nan]), np.array([True, True]))["event"].tolist() == [True, False]
 
 
 # ── partners ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -69,7 +69,8 @@ def predict_command(
         out: New .csv or .parquet file for the answers; - prints CSV. For a folder of tables, a folder, which gets a
             file for each table; files that are there already are kept.
         predictor: Prediction: what predicts: the network (model), boosted trees on summary features (features), the
-            average of all methods (combined), or what `fit` chose (auto). Set another one to compare them.
+            weighted average of all methods of the fit (combined), or what `fit` chose (auto). Set another one to
+            compare them.
         anomaly_score: Prediction: add a column that says how badly the observations of each series are predicted from
             the others (mean negative log-likelihood in nats). Set it to search for odd series, which score high; it
             takes five times as long.
@@ -120,12 +121,13 @@ def explain_command(
 ) -> None:
     """Measure how much each observation matters to the network's prediction, by leaving out each in turn.
 
-    For example: rotarymae explain run new.csv --out importance.csv. MODEL needs labels; its network is explained, not
-    boosted trees. The file has a row per observation: id, time, channel, values, the network's prediction for the
-    series, and the observation's importance: by how much the logarithm of the predicted class's probability falls
-    without it, negative where the observation speaks against the class; of a regression, how far the prediction moves,
-    in standard deviations of the training targets. Observations of a series that is longer than the model reads at a
-    time have no importance, and a warning names such series.
+    For example: rotarymae explain run new.csv --out importance.csv. MODEL must have been trained with labels; its
+    network is explained, not boosted trees. The file has a row per observation: id, time, channel, values, importance,
+    and the network's prediction for the series. The importance is by how much the logarithm of the predicted class's
+    probability falls without the observation, negative where this speaks against the class; of a regression, how far
+    the prediction moves, in standard deviations of the training targets, never negative; of a time to an event, by how
+    much the observation lengthens the expected time. It is empty for a series of one observation, and for one that is
+    longer than the model reads at a time, which a warning names.
 
     Args:
         out: New .csv or .parquet file, with a row per observation; - prints CSV.
@@ -183,10 +185,7 @@ def interpolate_command(
     model, table = _model_and_table(model, table)
 
     def question() -> scale.Question:
-        """Load the pipeline of `model`; return the `scale.Question` that predicts values.
-
-        It predicts them at the times of --at, which are read here, at those of --times, or on the grid of --grid.
-        """
+        """Load the pipeline of `model` and read --at; return the `scale.Question` that predicts values."""
         pipeline = Pipeline.load(model, precision).pretrained
         query_table = None if at is None else QueryTable.read(at, pipeline.layout(asdict(columns)), table)
         return scale.values(pipeline, 100 if grid is None else grid, times, query_table)
@@ -220,7 +219,7 @@ def anomalies_command(
     from rotarymae.pipeline import Pipeline
 
     model, table = _model_and_table(model, table)
-    picture = None if str(out) == "-" else out.with_suffix(".png")
+    picture = None if str(out) == "-" else out.parent / f"{out.stem}.png"
     if picture is not None and picture.exists():
         raise InputError(f"{picture} exists; remove it, or choose another name for {out}.")
 
@@ -237,12 +236,7 @@ def anomalies_command(
 def _model_and_table(model: Path, table: Path | None) -> tuple[Path, Path]:
     """Return (model, table) as typed or, if one path alone was typed, the model any-series and this path as the table.
 
-    Args:
-        model: the first path, or the name of a shipped model.
-        table: the second path; None if one path alone was typed.
-
-    Raises:
-        InputError: one path alone, which is a model and no table (its `code` is "no-table").
+    Raises InputError ("no-table") if one path alone was typed (`table` is None), and it is a model.
     """
     from rotarymae.model_files import ANY_SERIES, CONFIG, MODEL, shipped_models
 
@@ -258,15 +252,9 @@ def _model_and_table(model: Path, table: Path | None) -> tuple[Path, Path]:
 def _say_if_untrained(pipeline: Any, reporter: system.Reporter, table: Path, columns: Columns) -> None:
     """Print, if the pipeline is any-series, that nothing was trained, and its error on hidden observations of a table.
 
-    The error is printed next to that of a straight line; it is left out if no series has enough observations. For it
-    the first part of the table is read a second time. Does nothing for another pipeline, nor for standard input, which
-    cannot be read twice.
-
-    Args:
-        pipeline: the one that answered the command; the shipped model any-series was trained on drawn functions alone.
-        reporter: prints, unless it is quiet.
-        table: the table; "-" is standard input.
-        columns: the command's options on its layout.
+    The error is printed next to that of a straight line, unless no series has enough observations. For it the first
+    part of the table is read a second time. Nothing is done for another pipeline, or if the table is standard input
+    ("-"), which cannot be read twice.
     """
     if not pipeline.untrained or str(table) == "-":
         return
@@ -299,7 +287,7 @@ def _answer(
             in a folder of outputs. Each worker process calls it, too.
         table: a file, a folder or a pattern; "-" is standard input.
         out: a .csv or .parquet file, or "-" for standard output; for a folder of tables, a folder (see `are_shards`).
-        columns: the command's options on the table's layout; what is not given is as in the model's training table.
+        columns: the command's options on the table's layout.
         quiet: print only warnings and errors.
         workers: number of processes that share a folder of tables. None for commands that always write one file, and
             refuse a model of pictures or sounds.
@@ -308,8 +296,9 @@ def _answer(
         The pipeline that answered, and the reporter that printed.
 
     Raises:
-        InputError: a file `out` that exists; a table that cannot be read or answered; options of tables for a model of
-            pictures or sounds; such a model where `workers` is None.
+        InputError: a file `out` that exists or cannot be written; a table that cannot be read or answered; for a model
+            of pictures or sounds, options of tables, or `workers` None.
+        ShardsFailed: some tables of a folder cannot be answered; all others are done.
     """
     from rotarymae import scale
 

@@ -18,6 +18,7 @@ from rotarymae.cli.inputs import (
     ModelPath,
     QuestionTable,
     Quiet,
+    given_options,
     known_labels,
     read_folder,
 )
@@ -44,8 +45,8 @@ def evaluate_command(
 
     For example: rotarymae evaluate run new.csv --labels kinds.csv --label kind --out metrics.json; or rotarymae
     evaluate run new.csv --horizon 6h, which compares with the last value, the season before, the drift and the mean.
-    Labels need a MODEL that has some; a folder of pictures or sounds has one folder per class inside. A warning says
-    how many of the series the model was trained on.
+    Labels need a MODEL that was trained with some; a folder of pictures or sounds has one folder per class inside. A
+    warning says how many of the series the model was trained or chosen on.
 
     Args:
         out: New JSON file for the metrics. Name it to keep them; with --at, a PNG picture of the same name is written
@@ -62,17 +63,20 @@ def evaluate_command(
     from rotarymae.targets import has_label
 
     reporter = system.Reporter(quiet)
-    picture = None if out is None or not at else out.with_suffix(".png")
+    picture = None if out is None or not at else out.parent / f"{out.stem}.png"
     for file in (out, picture):
         if file is not None and file.exists():
             raise InputError(f"{file} exists; choose another name, or remove it.")
+    if out is not None:
+        system.check_writable(out)
+        if out == picture:
+            raise InputError(f"{out} would hold both the metrics and the picture of --at; let --out end in .json.")
     if first is not None and not at:
         raise InputError(f"--first {first} says what --at counts from, and there is no --at; give times by --at, too.")
     if horizon is not None:
-        if at or labels.labels is not None or labels.label is not None:
-            raise InputError(
-                "--horizon scores forecasts of values, and --label, --labels and --at are for labels; leave them out."
-            )
+        of_labels = [*given_options(labels), *(["--at"] if at else [])]
+        if of_labels:
+            raise InputError(f"--horizon scores forecasts of values, not of labels; leave out {', '.join(of_labels)}.")
         with reporter.catching_warnings():
             metrics = _forecast_metrics(model, table, columns, horizon, precision, reporter)
         _write(metrics, out, reporter)
@@ -81,21 +85,20 @@ def evaluate_command(
     with reporter.catching_warnings():
         pipeline = load(model, precision)
         pipeline.require_labels()
-        of_table = labels.labels is not None or labels.label is not None
         made_of = pipeline.preprocessor
         with reporter.bar("reading") as on_file:
             if made_of is not None and made_of.kind == "patches":
-                if of_table or labels.label_id is not None:
+                if given_options(labels):
                     raise InputError(
-                        "--labels, --label and --label-id are for tables, and the model is one of pictures or sounds, "
-                        "whose classes are their folders; leave them out."
+                        f"the classes of {made_of.noun} are the folders that hold them; leave out "
+                        f"{', '.join(given_options(labels))}."
                     )
                 if at:
                     raise InputError(f"--at is for series, and {made_of.noun} have no times; leave it out.")
                 data = read_folder(made_of, table, on_file, columns)  # pyright: ignore
                 dataset, targets = data.dataset, known_labels(data, table, getattr(pipeline.labels, "classes", ()))
             else:
-                if not of_table:
+                if labels.name is None:
                     raise InputError(
                         "evaluate needs the true labels: name their column by --label, or their table by --labels."
                     )
@@ -110,7 +113,8 @@ def evaluate_command(
                 since = dataset.times[dataset.offsets[:-1]]
                 if first is not None:
                     flags = replace(layout, values=(first,), errors=(), static=())
-                    since = _first_flagged(dataset, tables.read_table(table, flags, others=labels.columns))
+                    source, _ = LabelColumn().source(first, replace(layout, objects=None), table)
+                    since = _first_flagged(dataset, tables.read_table(source, flags, others=labels.columns))
         _warn_of_training_series(model, dataset.ids[has_label(targets)])
         with reporter.bar("predicting") as on_step:
             metrics = evaluate_predictions(pipeline, dataset, targets, on_step, spans, since)
@@ -131,10 +135,7 @@ def evaluate_command(
 
 
 def _write(metrics: dict[str, Any], out: Path | None, reporter: system.Reporter) -> None:
-    """Write metrics to the JSON file `out`, unless it is None, and print their tables, unless `reporter` is quiet.
-
-    `metrics` are laid out as in the metrics.json of a run.
-    """
+    """Write metrics, laid out as metrics.json, to `out` unless it is None; print them unless `reporter` is quiet."""
     if out is not None:
         system.write_text(out, system.as_json(metrics))
     print_metrics(metrics, reporter)
@@ -164,16 +165,8 @@ def _forecast_metrics(
 ) -> dict[str, Any]:
     """Score forecasts of a table's values up to `horizon` ahead, such as "30" or "6h"; return the metrics.
 
-    Args:
-        model, table: paths, as the command takes them.
-        columns: the command's options on the table's layout.
-        horizon: how far ahead, in the table's unit of time or with a unit.
-        precision: number format of matrix products.
-        reporter: shows the progress.
-
-    Returns:
-        A dictionary for JSON: the number of "series", what they are called ("noun"), the "horizon" without "+", and
-        under "interpolation" {column of values: scores}, as in metrics.json.
+    They are a dictionary for JSON: the number of "series", what they are called ("noun"), the "horizon" without "+",
+    and under "interpolation" {column of values: scores}, as in metrics.json. The arguments are those of the command.
 
     Raises:
         InputError: a model without an autoencoder of series; a table or a horizon that cannot be read.
@@ -204,7 +197,7 @@ def _span(option: str, text: str, unit: str | None) -> float:
         unit: the unit of the times: "day" for dates. With any other, or None, `text` must be a number alone.
 
     Raises:
-        InputError: a text that is no span, or has d, h, min or s where the times are no dates.
+        InputError: a text that is no span, a negative one, or one with d, h, min or s where the times are no dates.
     """
     from rotarymae.series.dates import parse_span
 
@@ -221,8 +214,8 @@ def _first_flagged(dataset: SeriesDataset, flags: SeriesDataset) -> np.ndarray:
 
     Args:
         dataset: the S series.
-        flags: the same table, read with the flag as its first column of values, and in the same unit of time. Series
-            are matched by id; one that it lacks gets NaN.
+        flags: the same table, read with the flag as its first column of values, and in the same unit of time. It may
+            lack some series.
     """
     when = np.where(flags.values[:, 0] != 0, flags.times, np.inf)
     earliest = dict(zip(flags.ids.tolist(), np.minimum.reduceat(when, flags.offsets[:-1]).tolist(), strict=True))
@@ -235,14 +228,15 @@ def _warn_of_training_series(run: Path, ids: np.ndarray) -> None:
 
     Args:
         run: folder of the model. Its predictions.parquet says in which part of the run each series was; those of any
-            part but "test" count. Without this file nothing happens.
+            part but "test" count. Without this file, or if it is not that of a run, nothing happens.
         ids: [S] ids of the series to be scored.
     """
     import pyarrow.parquet as pq
 
-    if not (run / "predictions.parquet").is_file():
+    path = run / "predictions.parquet"
+    if not path.is_file() or "part" not in pq.read_schema(path).names:
         return
-    predictions = pq.read_table(run / "predictions.parquet")
+    predictions = pq.read_table(path)
     known = np.array(predictions.column(0).to_pylist(), object)
     trained = set(known[predictions["part"].to_numpy() != "test"].tolist())
     seen = sum(id in trained for id in ids.tolist())

@@ -21,9 +21,9 @@ def export_command(
 ) -> None:
     """Write a model of series to one ONNX file that runs without this library, with its scalers inside, and check it.
 
-    For example: rotarymae export run --out classifier.onnx. The file is run once and compared with PyTorch; it is
-    deleted where they differ. It holds the network alone: where predict answers by boosted trees or by both, answers
-    differ, and a warning says so; predict --predictor model answers as the file does.
+    For example: rotarymae export run --out classifier.onnx. The file is run and compared with PyTorch; it is deleted if
+    their answers differ. It holds the network alone: where predict answers by boosted trees or by all methods together,
+    answers differ, and a warning says so; predict --predictor model answers as the file does.
 
     Args:
         out: New .onnx file for the program.

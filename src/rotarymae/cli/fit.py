@@ -59,8 +59,8 @@ class LabelOptions(LabelColumn):
     survival with --event, regression for numbers with decimals, else classification. Set regression if whole
     numbers are amounts."""
     holdout: float = 0.25
-    """Scoring: share of the series (if there are labels, of the labelled ones) that is kept out of training, and by
-    which the model is scored; with fewer than ten, none is. Raise it for surer scores, lower it to train on more."""
+    """Scoring: share of the series (if there are labels, of the labelled ones) that the model is scored by, not trained
+    on; none of fewer than ten without --split-by. Raise it for surer scores, lower it to train on more."""
     split_by: Annotated[str | None, arg(help_behavior_hint="(default: at random)")] = None
     """Scoring: column, with one value per series, that decides which series are kept out of training: whole groups of
     equal text (patients), the largest numbers or latest dates, or those that say test. Set it if related series would
@@ -96,10 +96,7 @@ class LabelOptions(LabelColumn):
         return SplitColumn(self.split_by, values)
 
     def check(self) -> None:
-        """Raise InputError if --label-id, --event, --folds or --task needs labels, and no option names any.
-
-        Labels are named by --label (or --duration) or --labels. The --task auto needs none.
-        """
+        """Raise InputError if --label-id, --event, --folds or --task (not auto) is given, but no column of labels."""
         given = {"label_id": self.label_id, "task": self.task.replace("auto", ""), "folds": self.folds}
         unused = [f"{option(name)} {x}" for name, x in {**given, "event": self.event}.items() if x]
         if self.name is None and unused:
@@ -170,7 +167,7 @@ def fit_command(
                 dataset, targets, split_by, layout = files.dataset, files.labels, None, {}
             else:
                 dataset, targets, split_by, layout = _read_table(table, columns, labels, config, start)
-                if columns.untimed == "static":  # rows without a time are facts, which heads read
+                if layout["untimed"] == "static":  # rows without a time are facts, which heads read
                     config = replace(config, static=tuple(dataset.static))  # pyright: ignore
         reporter.say(f"{dataset.describe()} → {out}")
         reporter.say(f"read {table.name}: {dataset.reading}")
@@ -199,9 +196,7 @@ def _read_table(
     """Read the table of observations, its labels and the column of --split-by, as the options say.
 
     Args:
-        table: the table of observations.
-        columns: the options on its layout.
-        labels: the options on labels, and on what is kept out for scoring.
+        table, columns, labels: the table of observations, and the options on its layout and labels.
         config: the options of the fit. They name the static columns and, without `start`, the columns of errors.
         start: the trained pipeline to start from; None for a new model. Its layout holds for every option that is not
             given, and its channels and columns of errors always. Limits (censored values such as <5) are left out if
@@ -239,12 +234,8 @@ def _read_table(
 def _warn_if_censored(label: str, columns: Sequence[str]) -> None:
     """Warn, with an InputWarning, if a label looks like durations some of which were cut short (censored).
 
-    It does if the label's name is that of a duration, such as "time", and another column's name, such as "status", is
-    that of a flag for whether the event came.
-
-    Args:
-        label: name of the column of labels.
-        columns: names of all columns of the table that has the label.
+    It does if its name is that of a duration, such as "time", and one of `columns`, the names of all columns of its
+    table, is that of a flag for whether the event came, such as "status".
     """
     status = tables.status_of(label, columns)
     if status is not None:

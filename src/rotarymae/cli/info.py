@@ -62,7 +62,7 @@ def info_command(table: Positional[TablePath], columns: Columns) -> None:
     for name, text in lines:
         print(printable(f"{name:<{width}}  {text}"))
     print("\nthe first rows, as they are understood:")
-    print(_first_rows(dataset, schema))
+    print(printable(_first_rows(dataset, schema)))
     print(f"\nto train:\n{printable(_command(table, schema, label, event))}")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields, make_dataclass
+from dataclasses import dataclass, fields, make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_origin, get_type_hints
 
@@ -92,8 +92,8 @@ else:
 def with_helps(group: type) -> type:
     """Make the string below each field of a dataclass of options its help, in place, and return the dataclass.
 
-    The help is one paragraph; tyro itself would keep the line breaks and the indentation of the source. A default of
-    None, (), False or True is shown in the words of `DEFAULTS`, unless the field's annotation has others.
+    The help is one paragraph; tyro itself would keep the source's line breaks. A default of None, (), False or True is
+    shown in the words of `DEFAULTS`, unless the field is annotated with `arg` already.
     """
     kinds, docs = get_type_hints(group, include_extras=True), field_docs(group)
     for one in fields(group):
@@ -140,7 +140,7 @@ class LabelColumn:
         Args:
             dataset: the series.
             layout: of the table of observations; its id column, table of objects and words for missing cells count.
-            table: the table of observations, which is read where no other table has the column.
+            table: the table of observations. `source` says which table each column is read from.
 
         Returns:
             Labels [S] in the order of the series: numbers, booleans or texts, or objects with None for a series without
@@ -166,11 +166,11 @@ class LabelColumn:
         return event_times(*columns, *self.columns)
 
     def source(self, column: str, layout: tables.TableSchema, table: Path) -> tuple[tables.Source, str]:
-        """Open the first of --labels, the table of objects and `table` that has a column.
+        """Open the first of --labels, --objects and the table of observations that has the column named `column`.
 
         Args:
-            column: name of the column.
-            layout: of the table of observations; it also names the table of objects.
+            column: the name.
+            layout: of the table of observations; it also names --objects.
             table: the table of observations.
 
         Returns:
@@ -198,11 +198,8 @@ class LabelColumn:
         )
 
 
-def _changed(options: Any) -> list[str]:
-    """Return the names of the options that differ from their defaults, as typed, such as ["--patch-size"].
-
-    `options` is an instance of a dataclass whose fields are options.
-    """
+def given_options(options: Any) -> list[str]:
+    """Return the options of a dataclass that differ from their defaults, as typed: ["--patch-size"]."""
     return [option(one.name) for one in fields(options) if getattr(options, one.name) != one.default]
 
 
@@ -218,16 +215,15 @@ def read_folder(
         columns: the command's options of tables, of which none may be given; None checks nothing.
 
     Returns:
-        The data set, with the files' paths as ids, and the labels. The label of a file is the name of the topmost
-        folder inside `folder` that holds it, or None if it lies in `folder` itself. If no file lies in a folder inside,
-        labels are None, not an array.
+        The data set, with the files' paths as ids, and the labels: for each file the name of the topmost folder inside
+        `folder` that holds it, or None if it lies in `folder` itself. If all lie there, labels are None, not an array.
 
     Raises:
         InputError: options of tables; a model of videos or other arrays; no folder, or none of its files can be read.
     """
     from rotarymae import arrays
 
-    of_tables = [] if columns is None else _changed(columns)
+    of_tables = [] if columns is None else given_options(columns)
     if of_tables:
         raise InputError(
             f"the model was trained on {known.noun}; leave out the options of tables: {', '.join(of_tables)}."
@@ -277,20 +273,20 @@ class FolderOptions:
             others: further options of tables, {name: value}; one that is None, False or empty counts as not given.
         """
         if not self.given:
-            if _changed(self):
+            if given_options(self):
                 raise InputError(
                     "the data are a table; leave out the options of pictures and sounds, or give --images or --audio: "
-                    f"{', '.join(_changed(self))}."
+                    f"{', '.join(given_options(self))}."
                 )
             return
         if self.images and self.audio:
             raise InputError("--images and --audio are both given; give the one that TABLE holds.")
-        unread = [option(name) for name, value in {**asdict(columns), **others}.items() if value]
+        unread = [*given_options(columns), *(option(name) for name, value in others.items() if value)]
         if self.audio and self.longest_side != FolderOptions.longest_side:
             unread.append("--longest-side")
         if unread:
             kind = "pictures" if self.images else "sounds"
-            raise InputError(f"{', '.join(unread)} are not for {kind}; leave them out.")
+            raise InputError(f"the data are {kind}; leave out {', '.join(unread)}.")
 
     def read(self, folder: Path, start: PatchPreprocessor | None, on_file: Any) -> arrays.FolderData:
         """Read the pictures or sounds of a folder for a training, as --images or --audio says.
@@ -302,12 +298,11 @@ class FolderOptions:
             on_file: called with (files read, files in all) after each file; None for nobody.
 
         Returns:
-            The data set, with the files' paths as ids, and the labels. The label of a file is the name of the topmost
-            folder inside `folder` that holds it, or None if it lies in `folder` itself. If no file lies in a folder
-            inside, labels are None, not an array.
+            The data set and the labels, as `read_folder` returns them.
 
         Raises:
-            InputError: an option that differs from `start`; no folder, or none of its files can be read.
+            InputError: an option that differs from `start`; a patch size that is none; no folder, or none of its files
+                can be read.
         """
         from rotarymae import arrays
 
@@ -327,8 +322,7 @@ def known_labels(files: arrays.FolderData, folder: Path, classes: tuple[Any, ...
     """Check that the labels of S files are classes of a model; return these labels [S], None for a file without one.
 
     Args:
-        files: what was read from `folder`. The label of a file is the name of the topmost folder inside `folder` that
-            holds it, or None if it lies in `folder` itself.
+        files: what `read_folder` read from `folder`; labels are names of folders inside.
         folder: for messages.
         classes: the model's classes.
 

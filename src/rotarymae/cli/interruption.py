@@ -32,8 +32,8 @@ def stopping_on_signals() -> Iterator[None]:
     pass Ctrl-C on as SIGTERM, too. Signals that the process ignores already, as under `nohup`, stay ignored. Outside
     the main thread, the only one that may set handlers, nothing is changed.
 
-    After a signal, any `Exception` that leaves the block is replaced by that Stopped, with the error's notes: DuckDB
-    turns a Stopped that is raised during a query into an error of DuckDB. Without a signal, errors pass unchanged.
+    After a signal, any other error that leaves the block is replaced by that Stopped, with the error's notes: DuckDB
+    raises RuntimeError("Query interrupted") in its place. Without a signal, errors pass unchanged.
     """
     watched = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
     former: dict[int, Any] = {signum: signal.getsignal(signum) for signum in watched}
@@ -41,10 +41,7 @@ def stopping_on_signals() -> Iterator[None]:
     stopped: list[Stopped] = []
 
     def stop(signum: int, frame: object) -> None:
-        """Raise Stopped for the first signal, `signum`, and set what the next one will do.
-
-        The same signal again will end the process; the other one will be ignored. `frame` is not read.
-        """
+        """Raise Stopped for the first signal, `signum`, and set what the next one will do; `frame` is not read."""
         for each in former:
             signal.signal(each, signal.SIG_DFL if each == signum else signal.SIG_IGN)
         stopped.append(Stopped(signum))
@@ -54,8 +51,8 @@ def stopping_on_signals() -> Iterator[None]:
         for signum in former:
             signal.signal(signum, stop)
         yield
-    except Exception as error:
-        if not stopped:
+    except (Exception, KeyboardInterrupt) as error:
+        if not stopped or error is stopped[0]:
             raise
         for note in getattr(error, "__notes__", ()):
             stopped[0].add_note(note)
@@ -67,13 +64,13 @@ def stopping_on_signals() -> Iterator[None]:
 
 @contextmanager
 def ending(command: str, note: str) -> Iterator[None]:
-    """Print an error or a stop of the `with` block to standard error in one line, and exit with its code.
+    """Print an error or a stop of the `with` block to standard error, and exit with its code.
 
     Nothing happens after a block without an error. Errors that are neither the library's (`RotaryMAEError`) nor OSError
     pass unchanged, as does SystemExit.
 
     Args:
-        command: its name, with which the line begins.
+        command: its name, with which the text begins.
         note: the sentence that follows "stopped by SIGINT." where `saying` has added none to the stop, such as "Nothing
             was written."
 

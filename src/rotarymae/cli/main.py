@@ -52,7 +52,8 @@ def main(argv: list[str] | None = None) -> None:
 
     Raises:
         SystemExit: with code 2 for options that cannot be parsed; with the code that `ending` chooses after another
-            error, which is printed; with 0 after a help text, except the short one of `fit --help`.
+            error, which is printed; with 0 after a help text, except the short one of `fit --help`. An error that is
+            neither the library's nor OSError, a bug, passes.
     """
     from rotarymae import __version__
 

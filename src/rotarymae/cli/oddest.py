@@ -26,7 +26,7 @@ def draw_oddest(scores: Path, picture: Path) -> None:
             the first is drawn.
         picture: path of the PNG file.
     """
-    table = pq.read_table(scores) if scores.suffix == ".parquet" else pyarrow.csv.read_csv(scores)
+    table = pq.read_table(scores) if scores.suffix == ".parquet" else _read_csv(scores)
     names = table.column_names
     single, stretch = (
         next(name for name in names if name.endswith(kind)) for kind in ("anomaly_score", "stretch_score")
@@ -38,11 +38,17 @@ def draw_oddest(scores: Path, picture: Path) -> None:
             plots.excerpts(excerpts, value).savefig(temporary, format="png", dpi=160)
 
 
+def _read_csv(path: Path) -> pa.Table:
+    """Read a CSV file of scores; ids and channels, such as 001 and NA, stay text."""
+    texts = {name: pa.string() for name in (pyarrow.csv.open_csv(path).schema.names[0], "channel")}
+    return pyarrow.csv.read_csv(path, convert_options=pyarrow.csv.ConvertOptions(column_types=texts))
+
+
 def _oddest(table: pa.Table, value: str, column: str, noun: str) -> Iterator[plots.Excerpt]:
     """Yield the three observations or stretches with the highest scores, the highest first, to be drawn.
 
-    Each comes with up to 100 observations of the same series and channel on either side. One that lies so near to one
-    that was yielded is passed over; observations without a score never count. So fewer than three may be yielded.
+    Each comes with up to 100 observations of the same series and channel on either side. One among the 100 beside one
+    that was yielded is passed over, as are observations without a score, so that fewer than three may be yielded.
 
     Args:
         table: what `rotarymae anomalies` has written, a row per observation.

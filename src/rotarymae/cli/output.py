@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rotarymae import system
-from rotarymae.errors import InputError
+from rotarymae.errors import InputError, printable
 
 if TYPE_CHECKING:
     from rotarymae.outcome import Outcome
@@ -61,10 +61,7 @@ def are_shards(table: Path, out: Path, workers: int) -> bool:
 
 
 def print_metrics(metrics: dict[str, Any], reporter: system.Reporter) -> None:
-    """Print the tables that compare methods, as in the report of a run; print nothing if `reporter` is quiet.
-
-    `metrics` is the content of a metrics.json.
-    """
+    """Print the tables that compare methods, of the content of a metrics.json, unless `reporter` is quiet."""
     from rotarymae.report.comparisons import comparisons
 
     for table in comparisons(metrics):
@@ -72,10 +69,10 @@ def print_metrics(metrics: dict[str, Any], reporter: system.Reporter) -> None:
 
 
 def print_table(table: Table, reporter: system.Reporter) -> None:
-    """Print a table, its title and its caption to standard output; print nothing if `reporter` is quiet.
+    """Print a table, its title and its caption to standard output, unless `reporter` is quiet.
 
     As a terminal is narrow, a table of at most 6 rows is transposed: its columns become rows. Where a row lacks a
-    column, the cell is empty.
+    column, the cell is empty. Names are printed as they are, but for control codes, which are escaped.
     """
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
@@ -88,22 +85,21 @@ def print_table(table: Table, reporter: system.Reporter) -> None:
     rows, columns = dict(table.rows), table.columns
     if len(rows) <= MOST_COLUMNS:
         rows, columns = {name: {method: row.get(name, "") for method, row in rows.items()} for name in columns}, [*rows]
-    grid = Grid("", title=table.title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    grid = Grid("", title=printable(table.title), box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for column in columns:
-        grid.add_column(column, justify="right", overflow="fold")
+        grid.add_column(printable(column), justify="right", overflow="fold")
     for name, row in rows.items():
-        cells = (row.get(column, "") for column in columns)
-        grid.add_row(name, *map(cell_text, cells))
-    console = Console()  # results go to standard output, progress to standard error
+        grid.add_row(printable(name), *(printable(cell_text(row.get(column, ""))) for column in columns))
+    console = Console(highlight=False, markup=False, emoji=False)  # on standard output; names may hold brackets
     console.print(grid)
     if table.caption:
-        console.print(table.caption, highlight=False, markup=False)
+        console.print(table.caption)
 
 
 def print_outcome(outcome: Outcome, page: Path, reporter: system.Reporter) -> None:
-    """Print the metrics of a run, how long it took, and the path of its report; print nothing if `reporter` is quiet.
+    """Print the metrics of a run, how long it took, and the path `page` of its report, or that there is none.
 
-    If the file `page` does not exist, as after a report that failed, the last line says that there is none.
+    Nothing is printed if `reporter` is quiet.
     """
     print_metrics(outcome.metrics, reporter)
     where = f"the report is {page}" if page.exists() else f"there is no {page}"

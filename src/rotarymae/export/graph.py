@@ -12,8 +12,8 @@ N observations, which need not be in the order of time:
 
 A head that reads columns with one value per series takes another:
 
-    static    float64 [B, S]      numbers as they are, categories by their place in the training's list, -1 for another;
-                                  NaN is missing
+    static    float64 [B, F]      F columns: numbers as they are, categories by their place in the training's list, -1
+                                  for another; NaN is missing
 """
 
 from __future__ import annotations
@@ -47,28 +47,19 @@ class Program(nn.Module):
     outputs: tuple[str, ...]
 
     def __init__(self, pipeline: Pipeline) -> None:
-        """Keep the preprocessor and the model of a pipeline.
-
-        Args:
-            pipeline: a pipeline of series; another one raises InputError.
-        """
+        """Keep the preprocessor and the model of a pipeline of series; raise InputError for another pipeline."""
         super().__init__()
         self.preprocessor, self.model = pipeline.require_series(), pipeline.model
 
     def rows(self, inputs: Feeds) -> Rows:
-        """Return the inputs that describe observations, as the preprocessor takes them.
-
-        They are "time", "values", "mask", "channel" and "position" of the inputs {name: tensor}; None for one that is
-        missing.
-        """
+        """Return the inputs {name: tensor} that describe observations, as the preprocessor takes them."""
         return Rows(*(inputs.get(name) for name in ("time", "values", "mask", "channel", "position")))  # pyright: ignore
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Names of the inputs of `forward`, in order; subclasses append further ones.
+        """Names of the inputs of `forward`, in order: of "time", "values", "channel", "position", "mask" those it has.
 
-        They are "time", "values", "channel" for a model with channels, "position" for one with further positions, and
-        "mask".
+        Subclasses append further ones.
         """
         return ("time", "values", *self._axes(), "mask")
 
@@ -97,11 +88,7 @@ class Predictions(Program):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Names of the inputs of `forward`, in order: "time", "values", "channel", "position", "mask" and "static".
-
-        "channel" and "position" are left out if the model does not read them, "static" if its head reads no columns
-        with one value per series.
-        """
+        """Names of the inputs of `forward`, in order, with "static" at the end if the head reads such columns."""
         return (*super().needs, "static") if self.preprocessor.static else super().needs
 
     def forward(self, inputs: Feeds) -> Tensor:
@@ -167,11 +154,7 @@ class Interpolations(Program):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Names of the inputs of `forward`, in order: those of observations, then those of queries.
-
-        They are "time", "values", "channel", "position", "mask", "query_time", "query_channel" and "query_position";
-        those of channels and of further positions are left out if the model does not read them.
-        """
+        """Names of the inputs of `forward`, in order: those of observations, then those of queries, which it has."""
         return (*super().needs, "query_time", *self._axes("query_"))
 
     def forward(self, inputs: Feeds) -> Any:

@@ -24,7 +24,6 @@ Job = Literal["predict", "embed", "interpolate"]
 PROGRAMS: dict[str, type[Program]] = {"predict": Predictions, "embed": Embeddings, "interpolate": Interpolations}
 OPSET = 18
 SHAPES = ((1, 6), (3, 40), (16, 200))  # series and observations of the comparison; no more than the model reads whole
-LONGEST = SHAPES[-1][1]
 QUERIES = 25
 LARGEST_DIFFERENCE = 1e-4  # difference that a written file may have; a largest answer above 1 counts as 1
 FIRST_TIME = 59_000.0  # where the times of the comparison begin, as dates of today do
@@ -68,7 +67,7 @@ def export_program(program: Program, path: str | Path) -> float:
         the difference is divided by it.
 
     Raises:
-        InputError: a file that exists or cannot be made.
+        InputError: a path that exists, or at which no file can be made.
         MissingExtra: the extra `export` is not installed.
         RotaryMAEError: the outputs differ by more than 1e-4.
     """
@@ -105,19 +104,16 @@ def export_program(program: Program, path: str | Path) -> float:
 
 
 def _stable_sort() -> Callable[..., Any]:
-    """Return a translation of torch's stable sort for the ONNX exporter, which has none.
+    """Return a function that translates torch's stable sort for the ONNX exporter, which has none.
 
-    It uses ONNX's TopK over all values, which keeps the order of equal ones.
+    It calls ONNX's TopK over all values, which keeps the order of equal ones.
     """
     from onnxscript import FLOAT, INT64, opset18
 
     op: Any = opset18  # whose annotations are of its own type system
 
     def stable_sort(values: FLOAT, stable: bool = True, dim: int = -1, descending: bool = False) -> tuple[FLOAT, INT64]:
-        """Sort a tensor along the axis `dim`, equal values in their order; return (sorted values, their indices).
-
-        `stable` is not used, as the order is always stable.
-        """
+        """Return a tensor sorted along the axis `dim`, and the indices; always stable, whatever `stable` is."""
         count = op.Gather(op.Shape(values), op.Constant(value_ints=[dim]))
         return op.TopK(values, count, axis=dim, largest=descending, sorted=True)
 
@@ -136,9 +132,9 @@ def largest_difference(program: Program, path: Path) -> float:
         path: the ONNX file that was written from it.
     """
     session = import_extra("onnxruntime", "export").InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    worst, most = 0.0, program.preprocessor.window or LONGEST
+    worst = 0.0
     for series, observations in SHAPES:
-        feeds = random_feeds(program, series, min(observations, most))
+        feeds = random_feeds(program, series, min(observations, program.preprocessor.window or observations))
         with torch.no_grad():
             answers = program(feeds)
         of_file = session.run(None, {name: tensor.numpy() for name, tensor in feeds.items()})
@@ -151,14 +147,14 @@ def largest_difference(program: Program, path: Path) -> float:
 def random_feeds(program: Program, series: int, observations: int) -> Feeds:
     """Draw inputs for a program, and return {name: tensor} in the order of `program.needs`; the same on each call.
 
-    Values and times are like those of training. If the program takes queries, there are 25 per series, within the span
-    of observations and up to a tenth of it beyond both ends.
+    Values are like those of training, and times span as much as there. If the program takes queries, there are 25 per
+    series, within that span and up to a tenth of it beyond both ends.
 
     Args:
         program: says which inputs it needs, and what training data were like.
         series: number of series.
-        observations: number of observations to which each series is padded, at least 2. The first series has so many,
-            each other one a random number from 2 to it.
+        observations: number of observations to which each series is padded, at least 2. The first series has this
+            number of them, each other one a random number from 2 to it.
     """
     draw, known = np.random.default_rng(series), program.preprocessor
     shape = (series, observations)

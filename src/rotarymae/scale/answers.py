@@ -85,13 +85,13 @@ def embeddings(
         model: a pipeline, which is used as it is; or the folder or name of one, which is loaded.
         pool: "mean" or "max" over a series' observations, "cls" for the [CLS] token, or "auto" for what the model was
             trained to use; for a pre-trained model that is the mean.
-        stage: which model of a loaded pipeline is used, "pretrained" (the autoencoder) or "finetuned". If there is no
-            autoencoder, "pretrained" uses the fine-tuned model.
-        precision: number format of matrix products ("auto", "fp32", "bf16"), if the model is loaded here.
+        stage: which model of a pipeline that is loaded here is used, "pretrained" (the autoencoder) or "finetuned". If
+            there is no autoencoder, "pretrained" uses the fine-tuned model.
+        precision: number format of matrix products ("auto", "fp32", "bf16") of a pipeline that is loaded here.
 
     Raises:
-        InputError: an unknown `pool` or `stage`; stage "finetuned" of a folder without such a model; the run of a
-            cross-validation.
+        InputError: an unknown `pool` or `stage`; stage "finetuned" of a folder without such a model; the folder of a
+            cross-validation. Answering raises it for a pipeline of a cross-validation, and a pool that the model lacks.
         ModelDirectoryError: a folder that is no whole model.
     """
     choose("pool", pool, get_args(AutoPool))
@@ -126,20 +126,19 @@ def predictions(
         predictor: "model" (the network), "features" (boosted trees), "combined", or "auto" for what the fit chose.
         anomaly_score: whether to add "anomaly_score" (see `Pipeline.anomaly_score`) as the last column; it is empty for
             a series without a score. For a pipeline without labels it is then the only column.
-        precision: number format of matrix products ("auto", "fp32", "bf16"), if the model is loaded here.
+        precision: number format of matrix products ("auto", "fp32", "bf16") of a pipeline that is loaded here.
 
     Raises:
-        InputError: a pipeline without labels, unless `anomaly_score`; a predictor that the pipeline does not have;
-            `anomaly_score` of a pipeline without an autoencoder.
+        InputError: a pipeline without labels, unless only `anomaly_score` is asked for; a predictor that the pipeline
+            does not have; `anomaly_score` of a pipeline without an autoencoder.
         ModelDirectoryError: a folder that is no whole model.
     """
     pipeline = load(model, precision) if isinstance(model, str | Path) else model
     score = _anomaly_scores(pipeline) if anomaly_score else None
-    if score is not None and pipeline.labels is None:
+    if score is not None and pipeline.labels is None and predictor == "auto":
         return score
     labels = pipeline.require_labels()
     pipeline.predictor.check(predictor)
-
     half = pipeline.half_widths(predictor=predictor)
 
     def answer(dataset: AnyDataset, on_step: Any) -> Answers:
@@ -157,15 +156,14 @@ def predictions(
 
 
 def _anomaly_scores(pipeline: Pipeline) -> Question:
-    """Return the `Question` for how odd each series is.
+    """Return the `Question` for how odd each series is: one row with "anomaly_score" (see `Pipeline.anomaly_score`).
 
-    Its answers have one row per series, with the single column "anomaly_score" (see `Pipeline.anomaly_score`), empty
-    for a series without a score. Raises InputError for a pipeline without an autoencoder.
+    The cell is empty for a series without a score. Raises InputError for a pipeline without an autoencoder.
     """
     pretrained = pipeline.pretrained
 
     def answer(dataset: AnyDataset, on_step: Any) -> Answers:
-        """Return the scores of a data set's series: a column "anomaly_score", one row per series."""
+        """Return the scores of a data set's series."""
         scores = pa.array(pretrained.anomaly_score(dataset, on_step), from_pandas=True)  # NaN is an empty cell
         return _one_row_each({"anomaly_score": scores}, len(dataset))
 
@@ -178,7 +176,7 @@ def anomalies(pipeline: Pipeline) -> Question:
     Its answers have one row per observation. Columns are "time", "channel" (if there are channels), the values, and for
     each column of values two scores: "anomaly_score" (see `Pipeline.observation_scores`) and "stretch_score" (see
     `Pipeline.stretch_scores`). If there are several columns of values, they are called "NAME_anomaly_score" and
-    "NAME_stretch_score". Raises InputError for a pipeline without an autoencoder of series.
+    "NAME_stretch_score". Raises InputError for a pipeline without an autoencoder; answering does for one of arrays.
     """
     pipeline = pipeline.pretrained
 
@@ -208,10 +206,7 @@ def importances(pipeline: Pipeline) -> Question:
     labels, limit = pipeline.require_labels(), pipeline.require_series().window or np.inf
 
     def answer(dataset: SeriesDataset, on_step: Any) -> Answers:
-        """Return a data set's observations with their importances as a table, one row per observation.
-
-        Warns (InputWarning) of series with more observations than the model reads at a time, which get none.
-        """
+        """Return a data set's observations with their importances as a table; warn of series that are too long."""
         dataset = pipeline.dataset(dataset)
         fits = np.flatnonzero(dataset.lengths <= limit)
         importance = [np.full(length, np.nan) for length in dataset.lengths]
@@ -240,7 +235,7 @@ def values(
 ) -> Question:
     """Return a `Question` for the predicted values, with bands, of each series at given times.
 
-    Its answers have a row per query (a time, and a channel if there are channels).
+    Its answers have a row per query (a time, and a channel if there are channels), as `interpolation_columns` says.
 
     Args:
         pipeline: has an autoencoder of series.
@@ -250,15 +245,12 @@ def values(
         at: used in place of `points` and `times`: a table of ids, times and channels. None for no table.
 
     Raises:
-        InputError: a pipeline without an autoencoder of series.
+        InputError: a pipeline without an autoencoder. Answering raises it for one of arrays, and for what is no time.
     """
     pipeline = pipeline.pretrained
 
     def queries(dataset: SeriesDataset) -> Queries:
-        """Return the times and channels at which values of a data set are predicted.
-
-        They are those of the table `at`; without it, `times`, or else `points` evenly spaced times, in every channel.
-        """
+        """Return the queries of a data set: those of `at`, or `times`, or else `points` times, in every channel."""
         if at is not None:
             return at.queries(dataset)
         if times:
@@ -278,10 +270,7 @@ def values(
         return np.maximum(untrained, np.full(len(dataset), queries / QUERIES_AT_ONCE))
 
     def answer(dataset: SeriesDataset, on_step: Any) -> Answers:
-        """Return the predicted values of a data set's series as a table, one row per query.
-
-        If there is no query, the table has no columns.
-        """
+        """Return the predicted values as a table, one row per query; without queries it has no columns."""
         part_queries = queries(dataset)
         if not len(part_queries.times):
             return Answers(pa.table({}), part_queries.lengths)

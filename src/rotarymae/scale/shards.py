@@ -1,8 +1,9 @@
 """One output file per input file: shards that any number of processes, on any number of hosts, answer together.
 
-A shard is done whose output exists and is newer than its input. Outputs are written under another name and renamed, and
-their bytes do not depend on who wrote them, so processes need no other agreement: each takes the shards in an order of
-its own and skips what is there by then. OUT/_manifest.json says of which model, options and layout the folder is.
+A shard is done if its output exists and is not older than its input. Outputs are written under another name and
+renamed, and their bytes do not depend on who wrote them, so processes need no other agreement: each takes the shards in
+an order of its own and skips what is there by then. OUT/_manifest.json says of which model, options and layout the
+folder is.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rotarymae.errors import InputError, InputWarning, RotaryMAEError, ShardsFailed, gathered_warnings, listed
@@ -65,8 +67,8 @@ class ShardedJob:
     """The work on every file of a folder, which can be sent to another process.
 
     Attributes:
-        open: function without arguments that loads the model and returns the question; called once per process. It
-            must be picklable.
+        open: function without arguments that loads the model and returns the question; called once per process. With
+            several processes it must be picklable.
         name: "embed", "predict" or another name of the question, for the manifest.
         model: what `open` loads, a folder or a name that `find_model` finds.
         options: options of the question, as JSON, for the manifest.
@@ -80,11 +82,7 @@ class ShardedJob:
     layout: TableSchema
 
     def identity(self) -> dict[str, Any]:
-        """Return the content of the manifest: what the outputs depend on, besides the input files.
-
-        It is a dictionary that JSON can hold, with "job" (the name), "model" (its checksum), "options" and "layout"
-        (the fields of the table's schema).
-        """
+        """Return the content of the manifest, for JSON: all that outputs depend on, besides the input files."""
         layout = json.loads(json.dumps(asdict(self.layout)))
         return {"job": self.name, "model": model_checksum(self.model), "options": self.options, "layout": layout}
 
@@ -95,8 +93,8 @@ class ShardTotals:
 
     Attributes:
         shards: number of input files.
-        before: number of input files whose output existed before.
-        rows: number of rows in all outputs, also those that existed before.
+        before: number of these that were done before.
+        rows: number of rows in all outputs, also in those from before.
     """
 
     shards: int
@@ -110,25 +108,27 @@ def answer_shards(
     """Write one Parquet file of answers for every input file (shard) of a folder or pattern of paths.
 
     An output has the name of its input, with the suffix .parquet. If it exists and is not older than the input, it is
-    left alone; an older one is removed first. A series whose rows lie in several files gets an answer from each file.
+    left alone; all older ones are removed first. A series whose rows lie in several files gets an answer from each.
 
     Args:
         work: the question, and the layout of the files.
         table: a folder of tables, or a pattern of paths.
         out: the folder of outputs, which is created if it is missing.
-        workers: number of processes on this computer, 1 for this process alone. Other computers may work on the same
-            folder at the same time.
+        workers: number of processes on this computer, at least 1; 1 is this process alone. Other computers may work on
+            the same folder at the same time.
         on_step: called with (files done, files in all); None for none.
 
     Raises:
         InputError: `out` holds outputs of another model, other options or something else, or cannot be written; no
-            input files; two inputs whose outputs would have one name; `out` lies among the inputs.
+            input files; two inputs whose outputs would have one name; `out` lies among the inputs; a damaged output.
         ShardsFailed: some files cannot be answered; all others are done.
         RotaryMAEError: a worker was killed; the same command continues with the rest.
+        OSError, MemoryError: the disk or the memory is full; the same command continues with the rest.
         KeyboardInterrupt: with a note on how many files are done.
 
     Warns:
-        InputWarning: for "embed" and "predict", series whose rows are spread over several files.
+        InputWarning: what the question warns of, with the file's name; for "embed" and "predict" with at most a million
+            rows, series whose rows are spread over several files.
     """
     shards = find_shards(table, out)
     _open_folder(out, work.identity())
@@ -153,7 +153,7 @@ def answer_shards(
             f"{len(failed)} of {len(shards)} shards cannot be answered, all others are done: {listed(failed)}. Mend "
             f"these files and run the same command again. The first says: {next(iter(failed.values()))}"
         )
-    rows = sum(pq.read_metadata(shard.output).num_rows for shard in shards)
+    rows = sum(map(_rows_of, shards))
     if work.name in ONE_ROW_PER_SERIES and 0 < rows <= MAX_ROWS_COUNTED:
         name = pq.read_schema(shards[0].output).names[0]
         ids = itertools.chain(*(pq.read_table(shard.output, columns=[name])[name].to_pylist() for shard in shards))
@@ -184,7 +184,7 @@ def find_shards(table: Path, out: Path) -> list[Shard]:
     paths = table_files(table)
     base = table if table.is_dir() else Path(os.path.commonpath([path.parent for path in paths]))
     names = [(path.relative_to(base).parent / f"{stem(path)}.parquet").as_posix() for path in paths]
-    # What goes through folders finds outputs in its own again; another pattern does where they lie next to inputs.
+    # A folder, or a pattern with **, would find outputs in any folder inside; another pattern only those beside inputs.
     inside = (out.resolve(), *out.resolve().parents) if table.is_dir() or "**" in table.parts else (out.resolve(),)
     if base.resolve() in inside:
         raise InputError(f"{out} lies in {base}, whose files are the input; choose a folder elsewhere.")
@@ -194,15 +194,23 @@ def find_shards(table: Path, out: Path) -> list[Shard]:
     return [Shard(path, out / name, name) for path, name in zip(paths, names, strict=True)]
 
 
+def _rows_of(shard: Shard) -> int:
+    """Return the number of rows of an output; raise InputError if it is no Parquet file, as after a crash."""
+    try:
+        return pq.read_metadata(shard.output).num_rows
+    except pa.ArrowException as error:
+        raise InputError(f"{shard.output} is damaged ({error}); remove it, and run the same command again.") from None
+
+
 def model_checksum(model: Path) -> str:
-    """Return the SHA-256, as hexadecimal digits, of a model's config.json; it changes if any file of the model does.
+    """Return the SHA-256, as hexadecimal digits, of a model's config.json, which holds those of its other files.
 
     For a cross-validation it is that of the config.json of all folds together.
 
     Args:
         model: a folder, or a name that `find_model` finds.
     """
-    configs = sorted(find_model(model).rglob(CONFIG))  # of a cross-validation one for each fold
+    configs = sorted(find_model(model).rglob(CONFIG))
     return hashlib.sha256(b"".join(path.read_bytes() for path in configs)).hexdigest()
 
 
@@ -239,28 +247,20 @@ def _open_folder(out: Path, identity: dict[str, Any]) -> None:
 
 # ── the work ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-Answered = tuple[Shard, str | None]  # and why it could not be answered
+Answered = tuple[Shard, str | None]  # the shard, and the reason as text if it could not be answered
 
 
 def _in_this_process(work: ShardedJob, shards: Sequence[Shard]) -> Iterator[Answered]:
-    """Answer shards (pairs of an input and an output file) one after another; yield a pair for each, in order.
-
-    The pair is (shard, None), or (shard, the reason as text) for one that cannot be answered.
-
-    Args:
-        work: the question, which is opened here, and the layout of the files.
-        shards: the shards to answer.
-    """
+    """Open the question and answer shards one after another; yield (shard, None or why it failed) for each."""
     question = work.open()
     for shard in shards:
         yield shard, _answer(question, work.layout, shard)
 
 
 def _in_workers(work: ShardedJob, shards: Sequence[Shard], workers: int) -> Iterator[Answered]:
-    """Answer shards (pairs of an input and an output file) in worker processes; yield a pair for each.
+    """Answer shards in worker processes; yield (shard, None or why it failed) for each, as soon as it is done.
 
-    The pair is (shard, None), or (shard, the reason as text) for one that cannot be answered. Pairs come as soon as
-    shards are done, in any order. The processes end when the generator or this process does.
+    The processes end when the generator or this process does.
 
     Args:
         work: the question, which each process opens once, and the layout of the files.
@@ -268,7 +268,8 @@ def _in_workers(work: ShardedJob, shards: Sequence[Shard], workers: int) -> Iter
         workers: largest number of processes, which share the processor's threads; at most one per shard is started.
 
     Raises:
-        RotaryMAEError: a worker was killed.
+        RotaryMAEError: a worker ended, as when it is killed.
+        OSError, MemoryError: the disk or the memory of a worker is full.
     """
     threads, context = max(1, (os.cpu_count() or 1) // workers), multiprocessing.get_context("spawn")
     ending, open_end = context.Pipe(duplex=False)
@@ -312,10 +313,7 @@ def _start(work: ShardedJob, threads: int, ending: Any) -> None:
 
 
 def _answer_in_worker(shard: Shard) -> Answered:
-    """Answer one shard in a worker process that `_start` has set up, and print its warnings.
-
-    Returns (shard, None), or (shard, the reason as text) if it cannot be answered.
-    """
+    """Answer one shard in a worker that `_start` has set up; print its warnings; return (shard, None or why not)."""
     with Reporter().catching_warnings():
         return shard, _answer_here(shard)
 
@@ -332,6 +330,7 @@ def _answer(question: Question, layout: TableSchema, shard: Shard) -> str | None
 
     Raises:
         OSError, MemoryError: the disk or the memory is full, which is not the shard's fault.
+        KeyboardInterrupt: Ctrl-C, also during a query of DuckDB.
 
     Warns:
         InputWarning: each different warning of the question, with the input's name in front.
@@ -348,6 +347,8 @@ def _answer(question: Question, layout: TableSchema, shard: Shard) -> str | None
     except (OSError, MemoryError):
         raise
     except Exception as error:
+        if str(error) == "Query interrupted":  # so DuckDB says that Ctrl-C came during a query
+            raise KeyboardInterrupt from error
         reason = str(error) if isinstance(error, RotaryMAEError) else f"{type(error).__name__}: {error}"
         return reason if str(shard.source) in reason else f"{shard.source}: {reason}"
     return None

@@ -56,13 +56,13 @@ class Totals:
 
 
 def answer_file(
-    question: Question, table: Path | pa.Table, out: Path, layout: TableSchema, on_step: OnProgress | None = None
+    question: Question, table: Path, out: Path, layout: TableSchema, on_step: OnProgress | None = None
 ) -> Totals:
     """Write the answers for a table to a .csv or .parquet file, which appears only when it is complete.
 
     Args:
         question: what is computed for each series.
-        table: a file, folder or pattern, or an Arrow table.
+        table: a file, folder or pattern; "-" is standard input.
         out: path of the file; "-" is standard output, as CSV.
         layout: the columns of the table.
         on_step: called with (observations done, observations in all); None for none.
@@ -87,9 +87,9 @@ def answer_table(
 ) -> Iterator[pa.Table]:
     """Answer a question for a table in parts that fit into memory; yield the answers of each part.
 
-    Yielded is at least one Arrow table. All have the same columns, that of ids first. Series are in the order in which
-    they first appear; one without an answer has a row with its id alone. If the question has a table of query times
-    (`question.at`), there is a single part, in the order of that table.
+    Yielded is at least one Arrow table, without rows if the table has none. All have the same columns, that of ids
+    first. Series are in the order in which they first appear; one without an answer has a row with its id alone. If the
+    question has a table of query times (`question.at`), there is a single part, in the order of that table.
 
     Args:
         question: what is computed for each series.
@@ -113,24 +113,10 @@ def answer_table(
 def _answer_parts(
     question: Question, reader: TableReader, on_step: OnProgress | None, totals: Totals, required: bool
 ) -> Iterator[pa.Table]:
-    """Answer a question for a table part by part; yield an Arrow table for each part, in the order of the table.
+    """Do what `answer_table` says for a question, but yield the parts in the order of the table, also with query times.
 
-    The first column is that of ids; the others are those of the question. If the question does not know them, parts are
-    kept back until the first answer shows them. A table without series gives one Arrow table without rows.
-
-    Args:
-        question: what is computed for each series.
-        reader: the table, with its columns.
-        on_step: called with (observations done, observations in all); None for none.
-        totals: updated in place to what has been yielded.
-        required: whether a table in which no series has an answer is refused.
-
-    Raises:
-        InputError: a table that cannot be read, or that the question cannot answer; no series has an answer, and this
-            is required, or the columns are unknown.
-
-    Warns:
-        InputWarning: the question's warnings, the first of each kind, after the last part.
+    If the question does not know the columns of its answers, parts are kept back until the first answer shows them. A
+    table in which no series has an answer is refused if that is `required`, or if the columns are not known.
     """
     total, done = reader.source.observations(reader.columns), 0
     schema, name = question.schema, reader.id_name
@@ -255,10 +241,10 @@ def answer_arrays(question: Question, dataset: ArrayDataset, out: Path, on_step:
 
 
 def _once(raised: list[InputWarning]) -> Iterator[InputWarning]:
-    """Yield a warning for each kind: the first of that kind, and how many others, with different texts, there were.
+    """Yield a warning for each kind, in the order of their first: its text, and how many others with different texts.
 
     Warnings with the same code are of one kind, except those with the general code "invalid", where each text is a
-    kind. Kinds are in the order of their first warning.
+    kind.
     """
     kinds: dict[tuple[str, str], list[str]] = {}
     for warning in raised:
@@ -292,12 +278,12 @@ def embed_table(
             changes.
         pool: "mean" or "max" over a series' observations, "cls" for the [CLS] token, or "auto" for what the model was
             trained to use.
-        stage: which model of a loaded pipeline is used, "pretrained" (the autoencoder) or "finetuned". If there is no
-            autoencoder, "pretrained" uses the fine-tuned model.
+        stage: which model of a pipeline that is loaded here is used, "pretrained" (the autoencoder) or "finetuned". If
+            there is no autoencoder, "pretrained" uses the fine-tuned model.
 
     Raises:
-        InputError: a table that cannot be read; an unknown `pool` or `stage`; stage "finetuned" of a folder without
-            such a model.
+        InputError: a table that cannot be read; an unknown `pool` or `stage`, or one that the model lacks; the models
+            of a cross-validation.
         ModelDirectoryError: a folder that is no whole model.
     """
     return answer_arrow(embeddings(model, pool, stage), table, layout)
@@ -315,7 +301,8 @@ def answer_arrow(question: Question, table: pa.Table, layout: TableSchema | None
         layout: columns of the table; None means as the training table of the question's pipeline.
 
     Raises:
-        InputError: a table that cannot be read, or that the question cannot answer.
+        InputError: a table that cannot be read, or that the question cannot answer; no series has an answer, and the
+            question does not know its columns.
     """
     layout = layout or question.pipeline.layout()
     return pa.concat_tables(answer_table(question, question.pipeline.reader(table, layout)))

@@ -11,7 +11,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Container, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +24,10 @@ LEFT = re.compile(r"\.(.+)\.[0-9a-f]{8}\.(part(\.\w+)?|old)")  # what `replacing
 def replacing(path: str | Path) -> Iterator[Path]:
     """Yield a temporary path to write to; when the `with` block ends without an error, it is renamed to `path`.
 
-    The temporary path is in the same folder; missing folders above `path` are created. The file is forced to disk
-    before it is renamed. After an error there is no temporary file and `path` is as it was; an OSError that names no
-    file, or the temporary one, names `path` instead. A process that is killed leaves a hidden file behind.
+    The temporary path is in the same folder; missing folders above `path` are created, and stay. If `path` is a link,
+    the link is replaced. The file is forced to disk before it is renamed. After an error there is no temporary file and
+    `path` is as it was; an OSError that names no file, or the temporary one, as where nothing was written, names `path`
+    instead. A process that is killed leaves a hidden file behind.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -48,8 +49,9 @@ def replacing_folder(path: str | Path) -> Iterator[Path]:
     """Yield a temporary folder to write to; when the `with` block ends without an error, it replaces the folder `path`.
 
     Files directly in it get the permissions that the umask allows, and are forced to disk; folders in it are left as
-    they are. An older folder at `path` is removed once the new one has its name. After an error `path` is as it was. A
-    process that is killed leaves a hidden folder behind.
+    they are. An older folder at `path` is renamed, and removed once the new one has its name. After an error before
+    that, `path` is as it was. A process that is killed leaves hidden folders behind; between the two renamings, nothing
+    else.
 
     Raises:
         InputError: `path` is a link; what it leads to is left alone.
@@ -85,17 +87,18 @@ def replacing_folder(path: str | Path) -> Iterator[Path]:
 def check_writable(path: Path) -> None:
     """Raise InputError if no file or folder can be created at `path`.
 
-    Refused are a broken link, a path below a file, and a place where nothing can be written; an existing file or folder
-    is no reason. To try it, a temporary file is written and removed: in `path` if it is a folder, else in the nearest
-    folder above that exists.
+    Refused are a broken link, a path below a file, a name that is too long, and a place where nothing can be written;
+    an existing file or folder is no reason. To try it, a temporary file is written and removed: in `path` if it is a
+    folder, else in the nearest folder above that exists.
     """
-    if path.is_symlink() and not path.exists():
-        raise InputError(f"{path} is a link to {path.readlink()}, which does not exist; remove the link.")
-    above = next((folder for folder in path.parents if folder.exists()), None)
-    if above is not None and not above.is_dir():
-        raise InputError(f"{path} cannot be made: {above} is a file, not a folder. Choose another path.")
-    inside = path if path.is_dir() else above
+    inside = path.parent
     try:
+        if path.is_symlink() and not path.exists():
+            raise InputError(f"{path} is a link to {path.readlink()}, which does not exist; remove the link.")
+        above = next((folder for folder in path.parents if folder.exists()), None)
+        if above is not None and not above.is_dir():
+            raise InputError(f"{path} cannot be made: {above} is a file, not a folder. Choose another path.")
+        inside = path if path.is_dir() else above
         with tempfile.TemporaryFile(dir=inside):  # permissions alone do not tell, of file systems that are read-only
             pass
     except OSError as error:
@@ -113,21 +116,22 @@ def remove_leftovers(folder: Path, names: Container[str] | None = None, after: f
     Args:
         folder: an existing folder; only what lies directly in it is looked at.
         names: names of the final files or folders whose leftovers are removed; None for all.
-        after: least age in seconds; younger leftovers stay, as another process may be writing them.
+        after: least age in seconds; younger leftovers stay, as another process may be writing them. A folder is as old
+            as the newest thing directly in it.
     """
     for path in folder.iterdir():
         match = LEFT.fullmatch(path.name)
         if match is None or not (names is None or match[1] in names):
             continue
-        is_folder = path.is_dir() and not path.is_symlink()
-        parts = [*path.iterdir()] if is_folder else []
-        changed = max(part.lstat().st_mtime for part in parts or [path])
-        if time.time() - changed < after:
-            continue
-        if is_folder:
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):  # another process has renamed or removed it by now
+            is_folder = path.is_dir() and not path.is_symlink()
+            parts = [*path.iterdir()] if is_folder else []
+            if time.time() - max(part.lstat().st_mtime for part in parts or [path]) < after:
+                continue
+            if is_folder:
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink()
 
 
 def sha256(path: Path) -> str:

@@ -122,10 +122,10 @@ def check_fields(holder: Any, ranges: Mapping[str, Range]) -> None:
 def without_numpy(value: Any) -> Any:
     """Convert a value of numpy to Python: a scalar to int, float, bool or str, an array or a column to a list of these.
 
-    Lists and tuples keep their type, with their items converted. Anything else is returned as it is.
+    Lists and tuples become such with their items converted. Anything else is returned as it is.
     """
     if isinstance(value, list | tuple):
-        return type(value)(map(without_numpy, value))
+        return (list if isinstance(value, list) else tuple)(map(without_numpy, value))
     return value.tolist() if hasattr(value, "tolist") else value
 
 
@@ -137,8 +137,8 @@ def fits(value: Any, kind: Any) -> bool:
 
     Args:
         value: any value; numpy's scalars do not fit int, str and bool.
-        kind: a union, Literal, tuple, list, dict, Mapping, float, int, str, bool, None, or a dataclass. Any value fits
-            another annotation.
+        kind: a union, Literal, tuple, list, dict, Mapping, float, int, str, bool, None, or a dataclass. Keys of dict
+            and Mapping must be text. Any value fits another annotation.
     """
     origin, options = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
@@ -167,13 +167,14 @@ def from_fields(kind: type, fields: Any, where: str) -> Any:
     Args:
         kind: the dataclass.
         fields: {field: value}.
-        where: what the fields belong to, for messages.
+        where: what the fields belong to, for messages on unknown and missing ones; others name the field alone.
 
     Returns:
         An instance of `kind`.
 
     Raises:
-        InputError: no dictionary; a field that is unknown, missing, or of another type than its annotation.
+        InputError: no dictionary; a field that is unknown, missing, or of another type than its annotation; what the
+            dataclass itself refuses.
     """
     if not isinstance(fields, dict):
         raise InputError(
@@ -230,7 +231,9 @@ def _words(kind: Any) -> str:
     if get_origin(kind) is Literal:
         return f"one of {listed(get_args(kind))}"
     if get_origin(kind) in (tuple, list):
-        return f"a list, each {_words(get_args(kind)[0])}"
+        each, *more = get_args(kind)
+        count = "" if more in ([], [...]) else f" of {1 + len(more)}"
+        return f"a list{count}, each {_words(each)}"
     if get_origin(kind) in (dict, Mapping):
         each = get_args(kind)[1]
         return "a dictionary" if each is Any else f"a dictionary, each value {_words(each)}"

@@ -10,10 +10,10 @@ import numpy as np
 def unmasked(values: Any) -> np.ndarray:
     """Return values as a plain array, in which the masked entries of a masked array are NaN (NaT for dates).
 
-    If some entries are masked, whole numbers and booleans become float64. Without masked entries the dtype stays.
+    If some entries are masked, whole numbers and booleans become float64; in text they are "nan". Else the dtype stays.
     """
     if not np.ma.is_masked(values):
         return np.asarray(values)
     if values.dtype.kind in "mM":
         return values.filled(np.array("NaT", values.dtype))
-    return (values if values.dtype.kind == "f" else values.astype(np.float64)).filled(np.nan)
+    return (values.astype(np.float64) if values.dtype.kind in "iub" else values).filled(np.nan)

@@ -12,11 +12,11 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from rotarymae.errors import InputWarning
+from rotarymae.errors import InputWarning, printable
 
 
 class Reporter:
-    """Print progress and warnings to standard error.
+    """Print progress and warnings to standard error, with control codes escaped.
 
     Attributes:
         quiet: whether nothing is printed but warnings of this library.
@@ -26,21 +26,16 @@ class Reporter:
     """
 
     def __init__(self, quiet: bool = False, every: float = 60.0) -> None:
-        """Create a reporter.
-
-        Args:
-            quiet: whether nothing is printed but warnings of this library.
-            every: seconds between the lines of a stage where standard error is no terminal.
-        """
+        """Keep `quiet` and `every`, which the class describes, and open the console."""
         self.quiet = quiet
         self.every = every
-        self.console = Console(stderr=True, highlight=False)
+        self.console = Console(stderr=True, highlight=False, markup=False, emoji=False)
         self.warnings: list[str] = []
 
     def say(self, text: str) -> None:
         """Print a line of text on standard error, unless the reporter is quiet."""
         if not self.quiet:
-            self.console.print(text, markup=False, soft_wrap=True)
+            self.console.print(printable(text), soft_wrap=True)
 
     def warn(self, text: str) -> None:
         """Print "warning: TEXT" on standard error, also if the reporter is quiet, and keep the text in `warnings`.
@@ -54,27 +49,21 @@ class Reporter:
         """Show the progress of a stage while a `with` block runs; yield the function that the work calls at each step.
 
         The function is called as on_step(done, total, loss=None): steps done, steps in all, and the loss so far. On a
-        terminal a bar is shown; elsewhere lines of text at the start, every `every` seconds, and at the end. A quiet
-        reporter shows nothing.
+        terminal a bar is shown; elsewhere a line of text at the start, at steps that are `every` seconds apart, and at
+        the end. A quiet reporter shows nothing.
 
         Args:
             title: name of the stage, such as "reading".
         """
         if self.quiet:
             yield lambda *step, **loss: None
-        elif self.console.is_terminal:
-            with self._bar(title) as on_step:
-                yield on_step
         else:
-            with self._lines(title) as on_step:
+            with (self._bar if self.console.is_terminal else self._lines)(title) as on_step:
                 yield on_step
 
     @contextmanager
     def _bar(self, title: str) -> Iterator[Callable[..., None]]:
-        """Show the stage `title` as a bar on the terminal while a `with` block runs; yield the function that moves it.
-
-        It is called as on_step(done, total, loss=None): steps done, steps in all, and the loss so far.
-        """
+        """Show the stage `title` as `bar` says on a terminal."""
         columns = (
             TextColumn("{task.description:<14}"),
             BarColumn(bar_width=30),
@@ -95,11 +84,9 @@ class Reporter:
 
     @contextmanager
     def _lines(self, title: str) -> Iterator[Callable[..., None]]:
-        """Show the stage `title` as lines of text while a `with` block runs; yield the function to call at each step.
+        """Show the stage `title` as `bar` says of lines of text.
 
-        It is called as on_step(done, total, loss=None): steps done, steps in all, and the loss so far. A line is
-        printed at the start, every `every` seconds, and at the end. There is none at the end after an error, and after
-        less than a second unless on_step was given a loss.
+        There is no line at the end after an error, and after less than a second unless on_step was given a loss.
         """
         self.say(f"{title} ...")
         started = said = time.monotonic()
@@ -138,18 +125,13 @@ class Reporter:
             yield
 
     def _show(self, message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-        """Print a warning on standard error, in place of `warnings.showwarning`.
-
-        An InputWarning is printed if its text is new, and kept in `warnings`. Others are dropped if the reporter is
-        quiet or they are a DeprecationWarning, FutureWarning or ResourceWarning, else printed. Further arguments, such
-        as the line of code, are not used.
-        """
+        """Print a warning as `catching_warnings` says, in the place of `warnings.showwarning`."""
         if issubclass(category, InputWarning):
             if str(message) not in self.warnings:
                 self.warnings.append(str(message))
-                self.console.print(f"warning: {message}", style="yellow", markup=False, soft_wrap=True)
+                self.console.print(printable(f"warning: {message}"), style="yellow", soft_wrap=True)
         elif not self.quiet and not issubclass(category, DeprecationWarning | FutureWarning | ResourceWarning):
-            self.console.print(f"{category.__name__}: {message}", style="dim", markup=False, soft_wrap=True)
+            self.console.print(printable(f"{category.__name__}: {message}"), style="dim", soft_wrap=True)
 
 
 def duration(seconds: float) -> str:

@@ -133,15 +133,15 @@ class ModelOptions:
     """The shape of the model, or the trained one to start from."""
 
     pretrained: str | None = None
-    """Pre-training and fine-tuning: trained model to start from, with its scaling: a run folder, a saved model, or a
-    shipped name such as plasticc-ugrizy; without it, random weights. Give it if labels are few. It is pre-trained
-    further only if --pretrain-epochs is given."""
+    """Pre-training and fine-tuning: trained model to start from, with its scaling: a run folder, a saved model, a
+    shipped name such as plasticc-ugrizy, or OWNER/NAME of the Hugging Face Hub; without it, random weights. Give it if
+    labels are few. Only --pretrain-epochs pre-trains it further."""
     size: Size = "light"
     """Pre-training and fine-tuning: size of a new model: light suits a CPU; tiny-shallow, tiny, small and base are
     wider or deeper, for more data and a GPU; pendulum is the smallest of the paper."""
     embed_dim: int | None = None
-    """Pre-training and fine-tuning: width of the encoder, in numbers per token; without it, that of --size. Divided by
-    --num-heads it must be a multiple of twice the position axes (time, channels). Set it if no named size fits."""
+    """Pre-training and fine-tuning: width of the encoder, in numbers per token; without it, that of --size. It is a
+    multiple of 2 × --num-heads × the number of axes (time, channel and --positions). Set it if no named size fits."""
     num_heads: int | None = None
     """Pre-training and fine-tuning: number of attention heads of each encoder block; without it, that of --size. Set
     it together with --embed-dim, for example to repeat a published model."""
@@ -180,15 +180,15 @@ class ScalingOptions:
     """How times and values become positions and numbers near zero."""
 
     time_unit: float | None = None
-    """Pre-training and fine-tuning: times are divided by this number, which is in their unit (of dates: days), before
-    the model reads them; without it, by the median gap between observations of the training series. Set it to scale
+    """Pre-training and fine-tuning: times are divided by this number, which is in their unit (of dates: days); without
+    it, by the median gap between observations, or a thousandth of the median span if that is longer. Set it to scale
     times as another run did."""
     time_origin: Literal["first", "zero"] = "first"
     """Pre-training and fine-tuning: whether times count from each series' first observation (first) or are used as
     in the table (zero). Set zero if the date itself matters, as it does for seasons."""
     channel_spacing: float = 1.0
-    """Pre-training and fine-tuning: distance between neighbouring channels on the axis that places channels next to
-    time; 1 is as far apart as two times that differ by --time-unit. Set it only to repeat another run."""
+    """Pre-training and fine-tuning: distance between neighbouring channels on their axis; a distance of 1 is that of
+    two times which differ by --time-unit. Set it only to repeat another run."""
     join_times: bool = False
     """Pre-training and fine-tuning: make one token of all channels that were observed at the same time, with a
     channel's last known value where one is missing, instead of a token per observation. Set it if many channels are
@@ -215,8 +215,8 @@ class MaskingOptions:
 
     masking: MaskingStrategy = "auto"
     """Pre-training: what is hidden, to be predicted: stretches (blocks), single observations or patches (ratio), whole
-    times (rows), whole channels (channels), or the end (future). auto: blocks, or ratio for pictures and sounds. Set
-    what will be missing: future to forecast."""
+    times (rows), whole channels (channels), or the end of each series (future). auto: blocks, or ratio for pictures and
+    sounds. Set what will be missing later: future to forecast."""
     mask_ratio: float | tuple[float, float] = (0.3, 0.8)
     """Pre-training: share of each series that is hidden, to be predicted. Of two numbers, the share is drawn between
     them for each series and pass. Set one number, 0.75, to repeat the paper."""
@@ -243,8 +243,8 @@ class TrainingOptions(LoopOptions):
     them 0.9 0.95 in pre-training and 0.9 0.999 in fine-tuning. Set them only to repeat a published training."""
     validation_fraction: float = 0.15
     """Pre-training and fine-tuning: share of the training series that no network is trained on; they choose the best
-    pass and what predicts. With fewer than ten series there are none. Set 0 to train on all, raise it for surer
-    choices."""
+    pass and what predicts. With fewer than ten series, and no --split-by, there are none. Set 0 to train on all, raise
+    it for surer choices."""
     window: int | None = None
     """Pre-training, fine-tuning and prediction: cut longer series into windows of this many observations, which are
     read one by one; without it, only long series are cut, into windows that the run chooses. Lower it if memory does
@@ -275,8 +275,8 @@ class FinetuningOptions:
     save time, or to judge what pre-training learnt."""
     predictor: Predicting = "auto"
     """Fine-tuning and prediction: what predicts labels: the network (model), boosted trees on summary features
-    (features), or the average of these and, where they suit, random convolutions or Cox's regression (combined).
-    auto: whichever is best on validation series. Set model for the network alone."""
+    (features), or the weighted average of these and further methods that suit (combined). auto: combined, unless
+    another is clearly better on validation series; without these, model. Set model for the network alone."""
     members: int | None = None
     """Pre-training and fine-tuning: number of networks, trained from different seeds, whose predictions are averaged.
     Without it 1, or 3 if --decide is or becomes f1, the rarest class has few series and there is no --minutes. Raise
