@@ -130,6 +130,17 @@ def test_times_as_text_are_missing_where_a_code_for_missing_is_spelt_otherwise()
     assert read.words == {"x": 1}
 
 
+def test_a_date_may_be_a_code_for_missing():
+    read = dates.times(pa.array(["2024-01-02", "1900-01-01"]), "t", na=["1900-01-01"])
+    np.testing.assert_array_equal(read.values, [19724, NAN])
+
+
+def test_whole_dates_next_to_a_gap_which_pandas_makes_floats_are_dates():
+    read = dates.times(pa.array([20240102.0, NAN, None]), "t", "%Y%m%d")
+    np.testing.assert_array_equal(read.values, [19724, NAN, NAN])
+    assert dates.times(pa.array([1.5, 2.0]), "t", "%Y%m%d").values.tolist() == [1.5, 2.0]  # no dates
+
+
 def test_the_note_on_spans_names_a_span():
     span = "2024-01-20 00:00 - 2024-01-20 01:00"
     assert repr(span) in (dates.times(pa.array(["NA", span]), "t").note or "")
@@ -334,6 +345,7 @@ def test_read_table_refuses_what_is_not_there(tmp_path):
     [
         ({"star": [dt.date(2020, 1, 1)] * 6}, ["'star'", "date32", "strings"]),
         ({"star": pa.array([2**63] * 6, pa.uint64())}, ["'star'", "64 bits"]),
+        ({"star": np.full(6, 2**24 + 2, np.float32)}, ["'star'", "2^24", "16777218 in row 0"]),
         ({"mjd": ["1.2.2020"] * 6}, ["'mjd'", "text", "'1.2.2020'", "datetimes"]),
         (
             {"flux": ["high", "low", "n/a", "high", "low", "high"]},
@@ -403,6 +415,8 @@ def test_texts_among_numbers_are_missing_and_listed_with_their_counts():
         ({"duplicates": "newest"}, ["duplicates='newest'", "'error', 'mean', 'first', 'last'"]),
         ({"channel_names": ["r"], "strict": True}, ["'band' is 'g', where 'r' are known, in 4 (first: series 'a'"]),
         ({"channel_names": ["g", "r", "g"]}, ["'g'", "twice"]),
+        ({"channel_names": [["g"], ["r"]]}, ["channel_names is [['g'], ['r']]", "texts, numbers or booleans"]),
+        ({"channel_names": []}, ["channel_names is []", "at least one"]),
         ({"channel": None, "channel_names": ["g"]}, ["'g'", "channel=..."]),
     ],
 )
@@ -596,6 +610,7 @@ def test_same_time_in_two_channels_or_series_is_no_duplicate():
         ({"times": [[0, 1], np.array([5], "m8[s]")]}, ["numbers in some series and durations in others"]),
         ({"values": [[NAN, NAN], [0.0]]}, ["1 of 2 series", "no observation left: 0"]),
         ({"values": [[1.0, INF], [0.0]]}, ["'value'", "infinite", "series 0", "time 1"]),
+        ({"values": [[1.0, 2.0]], "static": {"values": [1, 2]}}, ["values has 1 entries"]),
         ({"channels": [["a", "b"]]}, ["channels has 1 entries"]),
         ({"channels": [["a", "b"], ["a", "b"]]}, ["channels of series 1", "2 labels", "for 1 observations"]),
         ({"channels": [["a", "b"], [1]]}, ["channels of series 1", "int64", "string"]),

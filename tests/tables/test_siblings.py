@@ -573,10 +573,22 @@ def test_a_clock_next_to_a_day_in_parts_or_at_midnight_is_part_of_the_time(suffi
 
 def test_a_clock_that_is_none_is_refused_or_missing():
     day = pa.array(["2024-03-05"] * 3)
-    for written, hours in ((["7", "13", "24"], [7, 13, 24]), (["0000", "0015", "1030"], [0, 0.25, 10.5])):
+    for written, hours in (
+        (["7", "13", "24"], [7, 13, 24]),
+        (["0000", "0015", "1030"], [0, 0.25, 10.5]),
+        (["10.15", " 9.30", "8.00"], [10.25, 9.5, 8]),
+        (["10.15", "9.5", "8.75"], [10.15, 9.5, 8.75]),
+        (["10h15", "9:75", "8:30.30"], [10.25, np.nan, 8.5 + 30 / 3600]),
+    ):
         read = with_clock(times(day, "day"), pa.array(written), "day").values - 19787
-        assert read * 24 == pytest.approx(hours)
-    for wrong in ([7.0, 13.0, 61.0], [900.0, 1075.0, 1100.0], [900.0, 2500.0, 1.0]):
+        assert read * 24 == pytest.approx(hours, nan_ok=True)
+    for wrong in (
+        [7.0, 13.0, 61.0],
+        [900.0, 1075.0, 1100.0],
+        [900.0, 2500.0, 1.0],
+        [7.0, -1.0, 8.0],
+        [1.0, np.inf, 2.0],
+    ):
         with pytest.raises(InputError, match="wanted hours up to 24, 10:15:00, or 1015"):
             with_clock(times(day, "day"), pa.array(wrong), "day")
 

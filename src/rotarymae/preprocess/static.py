@@ -64,7 +64,8 @@ class StaticColumn:
             column: [S]; a missing value is NaN among numbers, None elsewhere.
 
         Raises:
-            InputError: only missing values; a single value, and none missing; more than 256 categories.
+            InputError: only missing values; a single value, and none missing; more than 256 categories; dates or
+                durations.
         """
         known = column[~_missing(column)]
         missing = len(known) < len(column)
@@ -74,6 +75,8 @@ class StaticColumn:
         if len(different) < 2 and not missing:
             only = repr(different[0]) if isinstance(different[0], str) else cells.as_text(different[0])
             raise InputError(f"the static column {name!r} is {only} in every series; leave it out.")
+        if column.dtype.kind in "mM":
+            raise InputError(f"the static column {name!r} holds dates or durations; give numbers, such as years.")
         number = column.dtype.kind in "iuf"
         if number:
             whole = bool((different == np.round(different)).all())
@@ -101,7 +104,7 @@ class StaticColumn:
         """Return a column [S] as float64: numbers as they are, categories as their index in `categories`.
 
         A missing value is NaN. A category unknown from training is -1, and an InputWarning names it. Categories are
-        compared as text: 3.0 is "3". Raises InputError for text where training had numbers.
+        compared as text: 3.0 is "3". Raises InputError for text or dates where training had numbers.
         """
         gone = _missing(column)
         if self.categories is None:

@@ -247,21 +247,6 @@ class ValueScaling(nn.Module):
         return (upper - lower) / 2
 
     @numpy_too
-    def log_errors(
-        self, values: Float[Tensor, "*shape V"], errors: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]
-    ) -> Tensor:
-        """Return the natural logarithm of standard errors in standardised units, float64 [..., V].
-
-        Errors below 0.001 in these units count as 0.001.
-
-        Args:
-            values, errors: V values in each row and their standard errors, in the table's units; a negative error
-                counts as 0.
-            channel: number of each row's channel, from 0.
-        """
-        return self.standard_errors(values, errors, channel).clamp(min=LEAST_ERROR).log()
-
-    @numpy_too
     def spread_about(self, scaled: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
         """Return for each given value how far the training values of its channel lie from it, float64 [..., V].
 

@@ -51,7 +51,7 @@ def channel_index(observed: Any) -> np.ndarray:
 def measured(observed: Any) -> np.ndarray:
     """Return the values [n, V], a column for each value name, with NaN where only a limit of the value is known ("<5").
 
-    If no value is a limit (`sides` is None), this is the array itself, not a copy.
+    If `sides` is None, this is the array itself, not a copy.
 
     Args:
         observed: a data set, a series or `Columns`.
@@ -62,11 +62,11 @@ def measured(observed: Any) -> np.ndarray:
 def channel_names_of(given: Sequence[Any] | np.ndarray) -> tuple[Any, ...]:
     """Return given channel names as a tuple of Python's str, int, float or bool.
 
-    Raises InputError if they are one text, or nothing that can be iterated over, or if a name repeats.
+    Raises InputError if they are no list of these, or an empty one, or if a name repeats.
     """
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise InputError(f"channel_names is {given!r}; give a list of channels.")
-    names = tuple(name.item() if isinstance(name, np.generic) else name for name in given)
+    names = () if isinstance(given, str) or not isinstance(given, Iterable) else tuple(map(cells.plain, given))
+    if not names or not all(isinstance(name, str | int | float) for name in names):
+        raise InputError(f"channel_names is {given!r}; give a list of texts, numbers or booleans, at least one.")
     if len(set(names)) != len(names):
         raise InputError(f"channel_names {listed(names)} names a channel twice; each must be given once.")
     return names
@@ -129,7 +129,8 @@ def flat_arrays(
             array = unmasked(values)
             array = array.astype(np.float64) if array.dtype == object or array.size == 0 else array
         except (TypeError, ValueError) as error:
-            raise InputError(f"series {listed([id])}: {what} is no array of numbers ({error}).") from error
+            expected = "numbers" if axes == 2 else "numbers, or of datetime64 or timedelta64"
+            raise InputError(f"series {listed([id])}: {what} is no array of {expected} ({error}).") from error
         usual = 0 < array.ndim <= axes and array.dtype.kind in ("fiubMm" if axes == 1 else "fiub")
         array = array[:, None] if usual and array.ndim < axes else array
         first = parts[0] if parts else array

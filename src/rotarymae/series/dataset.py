@@ -166,13 +166,11 @@ class SeriesDataset:
             if actual != shape:
                 text = f"{name} has the shape {actual}, wanted {shape}; build with SeriesDataset.from_arrays."
                 raise InputError(text)
-        if (self.channels is None) != (self.channel_names is None):
-            given, lacking = ("channel_names", "channels") if self.channels is None else ("channels", "channel_names")
-            raise InputError(f"{given} are given without {lacking}; give both or neither.")
-        if (self.positions is None) != (not self.position_names):
-            names = ("position_names", "positions")
-            given, lacking = names if self.positions is None else names[::-1]
-            raise InputError(f"{given} are given without {lacking}; give both or neither.")
+        for column, names, none in (("channels", "channel_names", None), ("positions", "position_names", ())):
+            absent = getattr(self, column) is None
+            if absent != (getattr(self, names) == none):
+                given, lacking = (names, column) if absent else (column, names)
+                raise InputError(f"{given} are given without {lacking}; give both or neither.")
         if self.offsets[0] != 0 or self.offsets[-1] != n or (np.diff(self.offsets) < 1).any():
             raise InputError(
                 f"offsets must ascend from 0 to {n}, the number of observations, by at least 1, as no series is empty; "
@@ -272,8 +270,8 @@ class SeriesDataset:
         Returns
         -------
         str
-            SHA-256 as 64 hex digits, the same for two data sets if, and only if, they are equal in all but
-            `time_zone`, `id_name` and `reading`.
+            SHA-256 as 64 hex digits, the same for two data sets if, and only if, they are equal, types included, in
+            all but `time_zone`, `id_name`, `reading` and the order of `static`.
         """
         digest = hashlib.sha256()
         names: list[Any] = [self.value_names, self.channel_names, self.time_unit, *self.position_names]
@@ -553,7 +551,8 @@ class SeriesDataset:
         memory : float or None
             Bytes that reading may take; half of what is free, if None.
         **options : Any
-            Other fields of `rotarymae.tables.TableSchema`: positions, errors, flags, wide, na, duplicates, strict, ...
+            Other fields of `rotarymae.tables.TableSchema` (TypeError for other names): positions, errors, flags, wide,
+            na, duplicates, strict, ...
 
         Returns
         -------
@@ -638,10 +637,10 @@ class SeriesDataset:
         Raises
         ------
         InputError
-            Lists or arrays whose lengths differ; arrays without numbers; a series without observations, or without
-            values; a time, channel or position that is missing; numbers that are infinite or beyond 32 bits; a channel
-            that is none of `channel_names`; different values of one series, time and channel, unless `duplicates` says
-            which counts.
+            Lists or arrays whose lengths differ; arrays without numbers; ids that are missing; ids or names that
+            repeat; a series without observations, or without values; a time, channel or position that is missing;
+            numbers that are infinite or beyond 32 bits; a channel that is none of `channel_names`; different values of
+            one series, time and channel, unless `duplicates` says which counts.
 
         Warns
         -----
@@ -653,8 +652,8 @@ class SeriesDataset:
         count = len(times)
         if not count:
             raise InputError("times holds no series; give at least one array.")
-        given = {"values": values, "channels": channels, "ids": ids, "positions": positions} | dict(static or {})
-        for name, part in given.items():
+        given = [("values", values), ("channels", channels), ("ids", ids), ("positions", positions)]
+        for name, part in [*given, *(static or {}).items()]:
             if part is not None and len(part) != count:
                 raise InputError(f"{name} has {len(part)} entries, times has {count}; give one per series.")
         for what, part, names in (("channels", channels, channel_names), ("positions", positions, position_names)):
