@@ -139,6 +139,8 @@ def test_whole_dates_next_to_a_gap_which_pandas_makes_floats_are_dates():
     read = dates.times(pa.array([20240102.0, NAN, None]), "t", "%Y%m%d")
     np.testing.assert_array_equal(read.values, [19724, NAN, NAN])
     assert dates.times(pa.array([1.5, 2.0]), "t", "%Y%m%d").values.tolist() == [1.5, 2.0]  # no dates
+    with refuses("'t'", "2^24", "20240300 in row 0"):
+        dates.times(pa.array(np.array([20240301], np.float32)), "t", "%Y%m%d")
 
 
 def test_the_note_on_spans_names_a_span():

@@ -745,6 +745,8 @@ NOTATIONS = {
     "2024-03-20:07:12": ["%Y-%m-%d:%H:%M"],
     "20.03.2024 24:00": ["%d.%m.%Y %H:%M"],
     "2023365": ["%Y%j"],
+    "5. März 2024": ["%d. %b %Y"],  # März says that 5 is no month
+    "2024年3月5日": ["%Y年%m月%d日"],
     "05.06.24": ["%d.%m.%y", "%m.%d.%y"],
     "05/06/24": ["%d/%m/%y", "%m/%d/%y", "%y/%m/%d"],
     "25/06/24": ["%d/%m/%y", "%y/%m/%d"],
@@ -775,7 +777,7 @@ def test_the_hour_24_is_the_end_of_the_day(tmp_path):
     assert dataset.times * 24 == pytest.approx(19783 * 24 + np.arange(1, 20 * 24 + 1))
 
 
-@pytest.mark.parametrize("text", ["2023-W07", "2023-Q2", "10:10:12", "v1.2.3", "a12", "7", ""])
+@pytest.mark.parametrize("text", ["2023-W07", "2023-Q2", "10:10:12", "v1.2.3", "a12", "7", "", "5 марта 2024"])
 def test_what_is_no_date_has_no_notation(text):
     assert formats_of([text]) == []
 

@@ -173,8 +173,8 @@ class ArrayDataset:
             ids: S names; None for 0 to S - 1.
 
         Raises:
-            InputError: naming the waveform: one that has another number of axes, is too short for a patch, or holds
-                NaN, infinity or no numbers; a sample rate out of range; another number of ids than of waveforms.
+            InputError: a waveform, which is named, with another number of axes, too short for a patch, or with NaN,
+                infinity or no numbers; a sample rate out of range; no waveforms, or another number of ids.
         """
         names = np.arange(len(waveforms)) if ids is None else np.asarray(ids)
         if len(names) != len(waveforms):

@@ -152,8 +152,7 @@ class StaticColumn:
 def fit_static(dataset: Any, names: Sequence[str]) -> tuple[StaticColumn, ...]:
     """Return the static columns with these names, fitted on a training set, in the order of `names`.
 
-    Raises InputError for a column that the data set does not have, or from which nothing can be learnt: one of missing
-    values only, of a single value with none missing, or of more than 256 categories.
+    Raises InputError for a column that the data set does not have, or that `StaticColumn.fit` refuses.
     """
     return tuple(StaticColumn.fit(name, _column(dataset, name)) for name in names)
 

@@ -82,9 +82,6 @@ class ValueScaling(nn.Module):
         mean, std: float64 [C, V], of y in training, with extreme values moved to its 1 % and 99 % quantiles; 0 and 1
             for "none".
         as_is: bool [V], True for the transform "none".
-
-    Raises:
-        InputError: an unknown transform.
     """
 
     centre: Tensor

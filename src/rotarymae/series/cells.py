@@ -330,7 +330,7 @@ def labels(column: pa.Array, name: str) -> pa.Array:
         if len(rounded):
             raise InputError(
                 f"column {name!r} holds floating point numbers above 2^{bits} ({cells[rounded[0]]:.20g} in row "
-                f"{rounded[0]}), which have lost their last digits, so that labels that differed may be one; read the "
+                f"{rounded[0]}), which have lost their last digits, so that those that differed may be equal; read the "
                 "column as integers or as strings."
             )
         # Integers with a gap become floats in pandas.

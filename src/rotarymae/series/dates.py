@@ -82,10 +82,10 @@ def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str]
         read = times(starts, name, how, na)
         span = column.filter(pa.array(cells.matches(column, SPAN)))[0].as_py()
         return replace(read, note=f"of spans such as {span!r} the start is the time")
-    if how is not None and cells.is_numeric(column.type):
-        known = pc.if_else(column.is_null(nan_is_null=True), pa.scalar(None, column.type), column)  # pyright: ignore
+    if how is not None and (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
         with suppress(pa.ArrowInvalid):  # fractions
-            column = known.cast(pa.int64()).cast(pa.string())  # 20240331, which next to a gap pandas makes a float
+            # 20240331, also as a float, which pandas makes of it next to a gap.
+            column = cells.labels(column, name).cast(pa.int64()).cast(pa.string())
     if not cells.is_text(column.type):
         return _typed(column, name, na)
     column = cells.without(column, na)
@@ -312,8 +312,9 @@ def _formats(text: str) -> list[str]:
         of_clock = numbers[before : before + inside]
     parts = [_word_code(part.lower()) or part.replace("%", "%%") for part in parts]
     named, half = not {"%b", "%B"}.isdisjoint(parts), "%p" in parts
-    if any(part.isascii() and part.isalpha() and part.lower() not in ("t", "z", "utc", "gmt") for part in parts):
-        return []  # 2024-W01 and 2024-Q1 are no months
+    words = [part for part in parts if part.isalpha() and (part.isascii() or len(part) > 1)]  # 年 and 月 are marks
+    if not {"t", "z", "utc", "gmt"}.issuperset(map(str.lower, words)):
+        return []  # 2024-W01 and 2024-Q1 are no months, and März says which one it is
     clock = ("%I" if half else "%H", "%M", "%S", "%f")
     joined = JOINED.get(len(parts[numbers[0]])) if numbers else None
     year = next((k for k in numbers if len(parts[k]) == 4 and parts[k][:2] in ("19", "20") and not joined), None)
