@@ -184,7 +184,7 @@ def test_arrays_agree_with_frame():
         channels=[["r", "g", "g", "r"], ["g", "g"]],
         ids=["b", "a"],
         value_names=["flux", "err"],
-        static={"ra": [20.0, 10.0], "kind": ["x", "y"]},
+        static=pd.DataFrame({"ra": [20.0, 10.0], "kind": ["x", "y"]}),
     )
     assert made.fingerprint() == build().fingerprint()
 
@@ -417,7 +417,9 @@ def test_texts_among_numbers_are_missing_and_listed_with_their_counts():
         ({"duplicates": "newest"}, ["duplicates='newest'", "'error', 'mean', 'first', 'last'"]),
         ({"channel_names": ["r"], "strict": True}, ["'band' is 'g', where 'r' are known, in 4 (first: series 'a'"]),
         ({"channel_names": ["g", "r", "g"]}, ["'g'", "twice"]),
-        ({"channel_names": [["g"], ["r"]]}, ["channel_names is [['g'], ['r']]", "texts, numbers or booleans"]),
+        ({"channel_names": [["g"], ["r"]]}, ["'channel_names'", "list"]),
+        ({"channel_names": ["g", 1]}, ["channel_names", "mixed type"]),
+        ({"channel_names": ["g", None]}, ["channel_names", "1 are missing"]),
         ({"channel_names": []}, ["channel_names is []", "at least one"]),
         ({"channel": None, "channel_names": ["g"]}, ["'g'", "channel=..."]),
     ],
@@ -447,7 +449,9 @@ def test_mixed_types_are_refused(column):
 
 
 def test_given_channels_keep_their_order():
-    data = SeriesDataset.from_frame(frame(), **ROLES, channel_names=np.array(["r", "i", "g"]))
+    data = SeriesDataset.from_frame(
+        frame(), **ROLES, channel_names=np.array([" r", "i", "g"])
+    )  # as cells, without blanks
     assert data.channel_names == ("r", "i", "g")
     assert data.channels is not None and data.channels.tolist() == [0, 2, 2, 0, 2, 2]
 
@@ -599,6 +603,7 @@ def test_same_time_in_two_channels_or_series_is_no_duplicate():
         ({"ids": ["x", "x"]}, ["must differ", "'x'"]),
         ({"ids": ["x", 1]}, ["ids", "mixed type"]),
         ({"ids": ["x", None]}, ["ids", "1 are missing"]),
+        ({"ids": "xy"}, ["ids is 'xy'", "list"]),
         ({"values": [[1.0, 2.0], [1.0, 2.0]]}, ["series 1", "(2, 1)"]),
         ({"values": [[1.0, 2.0], [[1.0, 2.0]]]}, ["series 1", "(1, 2)"]),
         ({"values": [["a", "b"], [1.0]]}, ["series 0", "values", "<U1"]),
@@ -631,6 +636,10 @@ def test_bad_arrays_are_named(change, parts):
 def test_wide_refuses():
     every = from_wide(pa.table(WIDE), "id", "time", static=["age"])  # as the command's --wide
     assert every.channel_names == ("hr", "bp")
+    for names in (["bp", "hr"], ["hr"]):
+        assert from_wide(pa.table(WIDE), static=["age"], channel_names=names).channel_names == tuple(names)
+    with refuses("channel_names 'bp'", "values 'hr', 'bp'"):
+        from_wide(pa.table(WIDE), channels=["hr", "bp"], channel_names=["bp"])
     one = from_wide(pa.table(WIDE), "id", "time", np.array(["hr"]), static="age")  # as an index gives it
     assert one.channel_names == ("hr",) and list(one.static) == ["age"]
     for odd, name in (({"channels": 5}, "values"), ({"static": 3}, "static")):

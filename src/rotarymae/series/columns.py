@@ -59,19 +59,6 @@ def measured(observed: Any) -> np.ndarray:
     return observed.values if observed.sides is None else np.where(observed.sides == 0, observed.values, np.nan)
 
 
-def channel_names_of(given: Sequence[Any] | np.ndarray) -> tuple[Any, ...]:
-    """Return given channel names as a tuple of Python's str, int, float or bool.
-
-    Raises InputError if they are no list of these, or an empty one, or if a name repeats.
-    """
-    names = () if isinstance(given, str) or not isinstance(given, Iterable) else tuple(map(cells.plain, given))
-    if not names or not all(isinstance(name, str | int | float) for name in names):
-        raise InputError(f"channel_names is {given!r}; give a list of texts, numbers or booleans, at least one.")
-    if len(set(names)) != len(names):
-        raise InputError(f"channel_names {listed(names)} names a channel twice; each must be given once.")
-    return names
-
-
 # ── lists of arrays ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -89,16 +76,21 @@ def listed_column(values: Any, name: str) -> pa.Array:
         ) from error
 
 
-def distinct_ids(ids: Sequence[Any] | np.ndarray) -> pa.Array:
-    """Convert the ids of S series to an Arrow array [S] of int64, double, large_string or bool, by `cells.labels`.
+def distinct(given: Any, name: str) -> pa.Array:
+    """Convert given labels that may not repeat, ids or channel names, to int64, double, large_string or bool.
 
-    Raises InputError if an id is missing or repeats, and for ids of mixed types or numbers too large to be exact.
+    They are converted as cells of a table are, by `cells.labels`. Raises InputError, with the name of the list, if they
+    are no list or an empty one, if one is missing or repeats, and for mixed types or numbers too large to be exact.
     """
-    labels = cells.labels(listed_column(ids if isinstance(ids, np.ndarray) else list(ids), "ids"), "ids")
+    labels = () if isinstance(given, str) or not isinstance(given, Iterable) else given
+    labels = labels if isinstance(labels, np.ndarray) else list(labels)
+    if not len(labels):
+        raise InputError(f"{name} is {given!r}; give a list with at least one entry.")
+    labels = cells.labels(listed_column(labels, name), name)
     twice = [entry["values"] for entry in labels.value_counts().to_pylist() if entry["counts"] > 1]
     if labels.null_count or twice:
-        wrong = f"{listed(twice)} is given to several series" if twice else f"{labels.null_count:,} are missing"
-        raise InputError(f"ids must differ and none may be missing; {wrong}.")
+        wrong = f"{listed(twice)} is given twice" if twice else f"{labels.null_count:,} are missing"
+        raise InputError(f"{name} must differ and none may be missing; {wrong}.")
     return labels
 
 

@@ -31,8 +31,7 @@ from rotarymae.batch import normalize_index
 from rotarymae.errors import InputError, InputWarning, listed
 from rotarymae.series.cells import plain
 from rotarymae.series.columns import (
-    channel_names_of,
-    distinct_ids,
+    distinct,
     flat_arrays,
     flat_labels,
     free_name,
@@ -547,7 +546,8 @@ class SeriesDataset:
         static : sequence of str
             Columns with one value per series, which the table repeats on each of its rows.
         channel_names : sequence or None
-            The channels known from training, in that order; rows of others are left out and counted.
+            The channels known from training, in that order; rows of others are left out and counted. Of a wide table
+            they are the `values`.
         memory : float or None
             Bytes that reading may take; half of what is free, if None.
         **options : Any
@@ -572,11 +572,16 @@ class SeriesDataset:
             wrong.
         """
         tables = importlib.import_module("rotarymae.tables")  # which builds on this package
+        known = None if channel_names is None else tuple(distinct(channel_names, "channel_names").to_pylist())
         if values is None:
-            values = () if options.get("wide") else ("value",)
+            values = (known or ()) if options.get("wide") else ("value",)
         id_name, id = id or "id", "file" if id is None else id
         schema = tables.TableSchema(id=id, time=time, channel=channel, values=values, static=static, **options)
-        known = None if channel_names is None else channel_names_of(channel_names)
+        if known is not None and schema.wide and schema.values != known:
+            raise InputError(
+                f"channel_names {listed(known)} are not the values {listed(schema.values)}, the channels of a wide "
+                "table; leave out one of the two."
+            )
         if channel is None and known is not None and not schema.wide:
             raise InputError(f"channel_names {listed(known)} need a channel column; give channel=...")
         return tables.TableReader.open(source, schema, known, id_name=id_name).read(memory)
@@ -652,14 +657,15 @@ class SeriesDataset:
         count = len(times)
         if not count:
             raise InputError("times holds no series; give at least one array.")
+        static = {} if static is None else dict(static)
         given = [("values", values), ("channels", channels), ("ids", ids), ("positions", positions)]
-        for name, part in [*given, *(static or {}).items()]:
+        for name, part in [*given, *static.items()]:
             if part is not None and len(part) != count:
                 raise InputError(f"{name} has {len(part)} entries, times has {count}; give one per series.")
         for what, part, names in (("channels", channels, channel_names), ("positions", positions, position_names)):
             if part is None and names is not None:
                 raise InputError(f"names {listed(names)} need {what}=[...], one array per series.")
-        labels = distinct_ids(np.arange(count) if ids is None else ids)
+        labels = distinct(np.arange(count) if ids is None else ids, "ids")
         known = labels.to_pylist()
         when = flat_arrays(times, "times", known, axes=1)
         lengths = [len(part) for part in times]
@@ -672,7 +678,7 @@ class SeriesDataset:
         if positions is not None:
             flat = flat_arrays(positions, "positions", known, lengths=lengths)
             where = named_columns(flat, "position", position_names)
-        fixed = {name: listed_column(column, name).take(each) for name, column in (static or {}).items()}
+        fixed = {name: listed_column(column, name).take(each) for name, column in static.items()}
         named = tables.TableSchema(
             id=free_name("id", of_values, where, fixed),
             time=free_name("time", of_values, where, fixed),
@@ -685,9 +691,9 @@ class SeriesDataset:
         )
         columns = {named.id: labels.take(each), named.time: listed_column(when, "times")}
         columns |= {} if channels is None else {named.channel: flat_labels(channels, lengths, known)}
-        channel_names = None if channel_names is None else channel_names_of(channel_names)
         table = pa.table({**columns, **of_values, **where, **fixed})
-        return tables.TableReader.open(table, named, channel_names, id_name="id").read(every=True)
+        names = None if channel_names is None else distinct(channel_names, "channel_names").to_pylist()
+        return tables.TableReader.open(table, named, names, id_name="id").read(every=True)
 
     # ── to tables ───────────────────────────────────────────────────────────────────────────────────────────────────
 

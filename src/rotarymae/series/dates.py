@@ -88,7 +88,7 @@ def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str]
             column = cells.labels(column, name).cast(pa.int64()).cast(pa.string())
     if not cells.is_text(column.type):
         return _typed(column, name, na)
-    column = cells.without(column, na)
+    column = cells.without(column, na) if na else column
     # All cells are ISO dates without an offset, or plain numbers: the usual cases, and the fastest.
     for kind in (pa.timestamp("us"), pa.float64()) if how is None else ():
         with suppress(pa.ArrowInvalid):
