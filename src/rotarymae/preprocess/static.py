@@ -120,7 +120,7 @@ class StaticColumn:
             [np.nan if no else known.get(cells.as_text(one), -1) for one, no in zip(column, gone, strict=True)],
             np.float64,
         )
-        strange = sorted({str(cells.plain(one)) for one in column[index == -1]})
+        strange = sorted({cells.as_text(one) for one in column[index == -1]})
         if strange:
             warnings.warn(
                 f"the static column {self.name!r} holds {listed(strange)}, which training did not have; the model "
@@ -191,8 +191,8 @@ def _column(dataset: Any, name: str) -> np.ndarray:
     """Return the values [S] of a static column of the data set. Raises InputError if it is absent."""
     if name not in dataset.static:
         raise InputError(
-            f"the model reads the static column {name!r}, which the data set does not have; its static columns are "
-            f"{listed(dataset.static) or 'none'}.{did_you_mean(name, dataset.static)}"
+            f"the data set lacks the static column {name!r}; its static columns are {listed(dataset.static) or 'none'}."
+            f"{did_you_mean(name, dataset.static)}"
         )
     return np.asarray(dataset.static[name])
 

@@ -48,6 +48,17 @@ def channel_index(observed: Any) -> np.ndarray:
     return np.zeros(len(observed.times), np.int64) if observed.channels is None else np.asarray(observed.channels)
 
 
+def by_channel(observed: Any) -> list[np.ndarray]:
+    """Return for each channel the indices of its observations, int, ascending; without channels, one array of all.
+
+    Args:
+        observed: a data set, a series, or `Observations` in which no channel is missing.
+    """
+    channels = channel_index(observed)
+    order = np.argsort(channels, kind="stable")
+    return np.split(order, np.searchsorted(channels[order], np.arange(1, len(observed.channel_names or (None,)))))
+
+
 def measured(observed: Any) -> np.ndarray:
     """Return the values [n, V], a column for each value name, with NaN where only a limit of the value is known ("<5").
 

@@ -110,13 +110,14 @@ class SeriesDataset:
     channels : ndarray of shape [n] or None
         int32, index into `channel_names`, from 0; None where one row is one time.
     channel_names : tuple or None
-        The original channel labels, sorted (or in the order that was given); None without channels.
+        The original channel labels, sorted, or in the order that was given; of a wide table, that of its columns. None
+        without channels.
     static : dict of str to ndarray
         Name → one value for each series, [S]. A number that was missing is NaN.
     time_unit : str or None
         "day" where the times came as dates or durations; None for numbers of any unit.
     time_zone : str or None
-        Zone of the table's dates, "UTC" where they had none; None where times were no dates, or arrays.
+        Zone of the dates, "UTC" where they had none; None where times were no dates.
     id_name : str
         Name of the table's column of ids, which tables of answers use, too.
     reading : ReadingReport or None

@@ -14,7 +14,7 @@ import numpy as np
 
 from rotarymae.errors import InputError, NoObservations, listed
 from rotarymae.series import cells
-from rotarymae.series.columns import measured
+from rotarymae.series.columns import by_channel, measured
 from rotarymae.series.dates import as_dates, parse_time
 from rotarymae.series.reading import ReadingReport
 
@@ -355,11 +355,9 @@ def suspects(rows: Observations) -> Observations:
     from the median as any other, and by 20 robust deviations; by 100 if it occurs fewer than ten times, by 1,000 if it
     occurs once and is not whole. For numbers of nines 20 always do. No row is changed.
     """
-    by_channel = slice(None) if rows.channels is None else np.argsort(rows.channels, kind="stable")
-    ends = [] if rows.channels is None else np.cumsum(np.bincount(rows.channels))[:-1]
-    order, doubts, values = np.arange(len(rows.times))[by_channel], [], measured(rows)
+    doubts, values, parts = [], measured(rows), by_channel(rows)
     for v, name in enumerate(rows.value_names):
-        for c, at in enumerate(np.split(order, ends)):
+        for c, at in enumerate(parts):
             column = values[at, v]
             where = [] if rows.channel_names is None else [f"channel {rows.channel_names[c]!r}"]
             where += [f"column {name!r}"] if not where or len(rows.value_names) > 1 else []
