@@ -777,7 +777,9 @@ def test_the_hour_24_is_the_end_of_the_day(tmp_path):
     assert dataset.times * 24 == pytest.approx(19783 * 24 + np.arange(1, 20 * 24 + 1))
 
 
-@pytest.mark.parametrize("text", ["2023-W07", "2023-Q2", "10:10:12", "v1.2.3", "a12", "7", "", "5 марта 2024"])
+@pytest.mark.parametrize(
+    "text", ["2023-W07", "2023-Q2", "10:10:12", "v1.2.3", "a12", "7", "", "5 марта 2024", "Mar 5 - Mar 7 2024"]
+)
 def test_what_is_no_date_has_no_notation(text):
     assert formats_of([text]) == []
 

@@ -292,7 +292,7 @@ def is_written(text: str, how: str) -> bool:
     """Return whether a text is a date by the strptime format `how`, in which 24:00 is the end of a day."""
     try:
         datetime.strptime(re.sub(MIDNIGHT, r"\g<1>00:00", text), how)
-    except ValueError:
+    except (ValueError, re.error):  # of a format with a code twice
         return False
     return True
 
