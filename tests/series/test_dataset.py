@@ -138,6 +138,8 @@ def test_a_date_may_be_a_code_for_missing():
 def test_whole_dates_next_to_a_gap_which_pandas_makes_floats_are_dates():
     read = dates.times(pa.array([20240102.0, NAN, None]), "t", "%Y%m%d")
     np.testing.assert_array_equal(read.values, [19724, NAN, NAN])
+    read = dates.times(pa.array([20240102, -999]), "t", "%Y%m%d", ["-999.0"])
+    assert read.values[0] == 19724 and np.isnan(read.values[1]) and not read.words
     assert dates.times(pa.array([1.5, 2.0]), "t", "%Y%m%d").values.tolist() == [1.5, 2.0]  # no dates
     with refuses("'t'", "2^24", "20240300 in row 0"):
         dates.times(pa.array(np.array([20240301], np.float32)), "t", "%Y%m%d")
@@ -146,6 +148,8 @@ def test_whole_dates_next_to_a_gap_which_pandas_makes_floats_are_dates():
 def test_the_note_on_spans_names_a_span():
     span = "2024-01-20 00:00 - 2024-01-20 01:00"
     assert repr(span) in (dates.times(pa.array(["NA", span]), "t").note or "")
+    note = dates.times(pa.array(["1.2.24 00:00 - 1.2.24 01:00"]), "t", "%d.%m.%y %H:%M").note or ""
+    assert "1969 to 2068" in note and "the start" in note
 
 
 def test_text_that_is_all_iso_dates_is_dates():

@@ -81,11 +81,13 @@ def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str]
     if starts is not column:
         read = times(starts, name, how, na)
         span = column.filter(pa.array(cells.matches(column, SPAN)))[0].as_py()
-        return replace(read, note=f"of spans such as {span!r} the start is the time")
+        notes = (read.note, f"of spans such as {span!r} the start is the time")
+        return replace(read, note="; ".join(filter(None, notes)))
     if how is not None and (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
         with suppress(pa.ArrowInvalid):  # fractions
             # 20240331, also as a float, which pandas makes of it next to a gap.
             column = cells.labels(column, name).cast(pa.int64()).cast(pa.string())
+            na = [cells.as_text(float(code)) if cells.is_number(code) else code for code in na]
     if not cells.is_text(column.type):
         return _typed(column, name, na)
     column = cells.without(column, na) if na else column
