@@ -85,7 +85,7 @@ def _without_each(dataset: SeriesDataset, preprocessor: ObservationPreprocessor,
     left_out = torch.zeros(n, tokens.length, tokens.features, dtype=torch.bool)
     if preprocessor.join_times:  # a token holds all channels of a time
         assert one.channels is not None, "joined times are those of channels"
-        token = torch.from_numpy(np.cumsum(opens_token(one, np.array([0]))) - 1)
+        token = torch.from_numpy(np.cumsum(opens_token(one)) - 1)
         width = len(preprocessor.value_columns)  # one observation's features, side by side
         first = torch.from_numpy(np.asarray(one.channels, np.int64)) * width
         for feature in range(width):

@@ -81,6 +81,8 @@ def test_waveforms_become_patches_and_a_bad_one_is_named():
     assert "16000 Hz" in repr(dataset)
     with refuses("sound", "1", "NaN"):
         as_arrays([sounds[0], sounds[1] * np.nan], None, RATE)
+    with refuses("sound 1", "inhomogeneous"):
+        as_arrays([sounds[0], [[0.0], [0.0, 1.0]]], None, RATE)
     with refuses("sound 1", "size 8", "patch of 16", "less than 0.175 s"):
         as_arrays([sounds[0], noise(0.1)], 16, RATE)
     with refuses("sample_rate 16000", "trained on 8000"):

@@ -180,6 +180,9 @@ def test_a_broken_sound_is_named_and_left_out(tmp_path):
     scipy.io.wavfile.write(folder / "low" / "03.wav", 16_000, np.zeros(1000, np.int16))
     with pytest.warns(InputWarning, match=r"2 of 4 sounds.*low/01.wav.*low/03.wav"):
         assert len(read_sounds(folder).dataset) == 2
+    scipy.io.wavfile.write(folder / "low" / "01.wav", 16_000, np.zeros(100, np.int16))
+    with pytest.warns(InputWarning, match=r"low/01.wav: the waveform has 100 .* Leave it out\.$"):
+        read_sounds(folder)
 
 
 @pytest.mark.parametrize(("kind", "patch"), [("images", ("--patch-size", "4")), ("audio", ())])

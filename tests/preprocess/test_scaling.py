@@ -400,9 +400,9 @@ def test_a_dataset_of_other_values_or_channels_is_refused():
     made.check(data)
     with refuses("y, x", "x, y", "in the same order"):
         made.check(replace(data, value_names=("y", "x")))
-    with refuses("('b', 'a')", "('a', 'b')", "channel_names="):
+    with refuses("'b', 'a'", "'a', 'b'", "channel_names"):
         made.check(replace(data, channel_names=("b", "a")))
-    with refuses("None", "('a', 'b')"):
+    with refuses("the channels are none", "trained on 'a', 'b'"):
         made.check(replace(data, channels=None, channel_names=None))
 
 

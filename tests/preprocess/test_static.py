@@ -59,6 +59,8 @@ def test_what_says_nothing_is_refused():
         StaticColumn.fit("age", np.array([np.nan, np.nan]))
     with refuses("'name' has 300 categories", "256"):
         StaticColumn.fit("name", np.array([f"n{i}" for i in range(300)], object))
+    with refuses("'born' holds dates or durations", "years"):
+        StaticColumn.fit("born", np.array(["2001-02-03", "2004-05-06"], "M8[D]"))
     with refuses("static column 'agee'", "'age'", "'age'"):
         fit_static(people(age=[1.0, 2.5]), ("agee",))
     with refuses("static column 'age'", "none"):

@@ -130,9 +130,26 @@ def test_times_as_text_are_missing_where_a_code_for_missing_is_spelt_otherwise()
     assert read.words == {"x": 1}
 
 
+def test_a_date_may_be_a_code_for_missing():
+    read = dates.times(pa.array(["2024-01-02", "1900-01-01"]), "t", na=["1900-01-01"])
+    np.testing.assert_array_equal(read.values, [19724, NAN])
+
+
+def test_whole_dates_next_to_a_gap_which_pandas_makes_floats_are_dates():
+    read = dates.times(pa.array([20240102.0, NAN, None]), "t", "%Y%m%d")
+    np.testing.assert_array_equal(read.values, [19724, NAN, NAN])
+    read = dates.times(pa.array([20240102, -999]), "t", "%Y%m%d", ["-999.0"])
+    assert read.values[0] == 19724 and np.isnan(read.values[1]) and not read.words
+    assert dates.times(pa.array([1.5, 2.0]), "t", "%Y%m%d").values.tolist() == [1.5, 2.0]  # no dates
+    with refuses("'t'", "2^24", "20240300 in row 0"):
+        dates.times(pa.array(np.array([20240301], np.float32)), "t", "%Y%m%d")
+
+
 def test_the_note_on_spans_names_a_span():
     span = "2024-01-20 00:00 - 2024-01-20 01:00"
     assert repr(span) in (dates.times(pa.array(["NA", span]), "t").note or "")
+    note = dates.times(pa.array(["1.2.24 00:00 - 1.2.24 01:00"]), "t", "%d.%m.%y %H:%M").note or ""
+    assert "1969 to 2068" in note and "the start" in note
 
 
 def test_text_that_is_all_iso_dates_is_dates():
@@ -171,7 +188,7 @@ def test_arrays_agree_with_frame():
         channels=[["r", "g", "g", "r"], ["g", "g"]],
         ids=["b", "a"],
         value_names=["flux", "err"],
-        static={"ra": [20.0, 10.0], "kind": ["x", "y"]},
+        static=pd.DataFrame({"ra": [20.0, 10.0], "kind": ["x", "y"]}),
     )
     assert made.fingerprint() == build().fingerprint()
 
@@ -338,6 +355,7 @@ def test_read_table_refuses_what_is_not_there(tmp_path):
     [
         ({"star": [dt.date(2020, 1, 1)] * 6}, ["'star'", "date32", "strings"]),
         ({"star": pa.array([2**63] * 6, pa.uint64())}, ["'star'", "64 bits"]),
+        ({"star": np.full(6, 2**24 + 2, np.float32)}, ["'star'", "2^24", "16777218 in row 0"]),
         ({"mjd": ["1.2.2020"] * 6}, ["'mjd'", "text", "'1.2.2020'", "datetimes"]),
         (
             {"flux": ["high", "low", "n/a", "high", "low", "high"]},
@@ -407,6 +425,10 @@ def test_texts_among_numbers_are_missing_and_listed_with_their_counts():
         ({"duplicates": "newest"}, ["duplicates='newest'", "'error', 'mean', 'first', 'last'"]),
         ({"channel_names": ["r"], "strict": True}, ["'band' is 'g', where 'r' are known, in 4 (first: series 'a'"]),
         ({"channel_names": ["g", "r", "g"]}, ["'g'", "twice"]),
+        ({"channel_names": [["g"], ["r"]]}, ["'channel_names'", "list"]),
+        ({"channel_names": ["g", 1]}, ["channel_names", "mixed type"]),
+        ({"channel_names": ["g", None]}, ["channel_names", "1 are missing"]),
+        ({"channel_names": []}, ["channel_names is []", "at least one"]),
         ({"channel": None, "channel_names": ["g"]}, ["'g'", "channel=..."]),
     ],
 )
@@ -442,7 +464,9 @@ def test_ids_of_a_type_that_holds_no_labels_are_refused(ids):
 
 
 def test_given_channels_keep_their_order():
-    data = SeriesDataset.from_frame(frame(), **ROLES, channel_names=np.array(["r", "i", "g"]))
+    data = SeriesDataset.from_frame(
+        frame(), **ROLES, channel_names=np.array([" r", "i", "g"])
+    )  # as cells, without blanks
     assert data.channel_names == ("r", "i", "g")
     assert data.channels is not None and data.channels.tolist() == [0, 2, 2, 0, 2, 2]
 
@@ -594,6 +618,7 @@ def test_same_time_in_two_channels_or_series_is_no_duplicate():
         ({"ids": ["x", "x"]}, ["must differ", "'x'"]),
         ({"ids": ["x", 1]}, ["ids", "mixed type"]),
         ({"ids": ["x", None]}, ["ids", "1 are missing"]),
+        ({"ids": "xy"}, ["ids is 'xy'", "list"]),
         ({"values": [[1.0, 2.0], [1.0, 2.0]]}, ["series 1", "(2, 1)"]),
         ({"values": [[1.0, 2.0], [[1.0, 2.0]]]}, ["series 1", "(1, 2)"]),
         ({"values": [["a", "b"], [1.0]]}, ["series 0", "values", "<U1"]),
@@ -607,6 +632,7 @@ def test_same_time_in_two_channels_or_series_is_no_duplicate():
         ({"times": [[0, 1], np.array([5], "m8[s]")]}, ["numbers in some series and durations in others"]),
         ({"values": [[NAN, NAN], [0.0]]}, ["1 of 2 series", "no observation left: 0"]),
         ({"values": [[1.0, INF], [0.0]]}, ["'value'", "infinite", "series 0", "time 1"]),
+        ({"values": [[1.0, 2.0]], "static": {"values": [1, 2]}}, ["values has 1 entries"]),
         ({"channels": [["a", "b"]]}, ["channels has 1 entries"]),
         ({"channels": [["a", "b"], ["a", "b"]]}, ["channels of series 1", "2 labels", "for 1 observations"]),
         ({"channels": [["a", "b"], [1]]}, ["channels of series 1", "int64", "string"]),
@@ -625,6 +651,10 @@ def test_bad_arrays_are_named(change, parts):
 def test_wide_refuses():
     every = from_wide(pa.table(WIDE), "id", "time", static=["age"])  # as the command's --wide
     assert every.channel_names == ("hr", "bp")
+    for names in (["bp", "hr"], ["hr"]):
+        assert from_wide(pa.table(WIDE), static=["age"], channel_names=names).channel_names == tuple(names)
+    with refuses("channel_names 'bp'", "values 'hr', 'bp'"):
+        from_wide(pa.table(WIDE), channels=["hr", "bp"], channel_names=["bp"])
     one = from_wide(pa.table(WIDE), "id", "time", np.array(["hr"]), static="age")  # as an index gives it
     assert one.channel_names == ("hr",) and list(one.static) == ["age"]
     for odd, name in (({"channels": 5}, "values"), ({"static": 3}, "static")):

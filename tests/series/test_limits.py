@@ -262,6 +262,8 @@ def test_limits_are_no_code_for_missing_and_no_fact():
     assert data.reading is not None and not data.reading.doubts
     facts = pd.DataFrame([(0, "", "k", "<5"), (1, "", "k", "6"), (0, "1", "x", "1"), (1, "1", "x", "2")])
     facts.columns = ["id", "time", "name", "value"]
+    read = cells.numbers(pa.array(["<5", "5", "6"]), "value", ["5"], limits=True)
+    np.testing.assert_array_equal(read.values, [5, np.nan, 6])
     static = SeriesDataset.from_frame(facts, channel="name", untimed="static").static["k"]
     assert math.isnan(static[0]) and static[1] == 6
 

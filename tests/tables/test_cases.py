@@ -277,6 +277,9 @@ def test_a_series_without_any_error_is_read_and_named(base):
     dataset, report = quiet(table, channel="band", errors=("sigma",))
     assert len(dataset) == SERIES and np.isfinite(dataset.values).all()
     assert any("1 series have 'value' but no 'sigma' at all" in text and "first: 3" in text for text in report.losses())
+    table["id"] = table.id.where(table.id != 3)
+    report = quiet(table, channel="band", errors=("sigma",))[1]
+    assert not any("0 series" in text for text in report.losses())
 
 
 def test_a_column_that_nobody_asked_for_may_be_there_twice(tmp_path):

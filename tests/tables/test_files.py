@@ -649,6 +649,8 @@ def test_times_as_a_user_writes_them():
     assert parse_time("2024-01-01T01:00", "Europe/Berlin") == parse_time("2024-01-01T00:00Z", "Europe/Berlin") == 19723
     with refuses("'2024-03-31' is no number"):
         parse_time("2024-03-31", None)
+    with refuses("'nan' is no number"):
+        parse_time("nan", None)
     with refuses("'Easter'", "2024-03-31T10:00"):
         parse_time("Easter", "UTC")
     assert parse_time("20240331", "UTC") == 19813 and parse_time("20240331", None) == 20240331

@@ -575,10 +575,22 @@ def test_a_clock_next_to_a_day_in_parts_or_at_midnight_is_part_of_the_time(suffi
 
 def test_a_clock_that_is_none_is_refused_or_missing():
     day = pa.array(["2024-03-05"] * 3)
-    for written, hours in ((["7", "13", "24"], [7, 13, 24]), (["0000", "0015", "1030"], [0, 0.25, 10.5])):
+    for written, hours in (
+        (["7", "13", "24"], [7, 13, 24]),
+        (["0000", "0015", "1030"], [0, 0.25, 10.5]),
+        (["10.15", " 9.30", "8.00"], [10.25, 9.5, 8]),
+        (["10.15", "9.5", "8.75"], [10.15, 9.5, 8.75]),
+        (["10h15", "9:75", "8:30.30"], [10.25, np.nan, 8.5 + 30 / 3600]),
+    ):
         read = with_clock(times(day, "day"), pa.array(written), "day").values - 19787
-        assert read * 24 == pytest.approx(hours)
-    for wrong in ([7.0, 13.0, 61.0], [900.0, 1075.0, 1100.0], [900.0, 2500.0, 1.0]):
+        assert read * 24 == pytest.approx(hours, nan_ok=True)
+    for wrong in (
+        [7.0, 13.0, 61.0],
+        [900.0, 1075.0, 1100.0],
+        [900.0, 2500.0, 1.0],
+        [7.0, -1.0, 8.0],
+        [1.0, np.inf, 2.0],
+    ):
         with pytest.raises(InputError, match="wanted hours up to 24, 10:15:00, or 1015"):
             with_clock(times(day, "day"), pa.array(wrong), "day")
 
@@ -735,6 +747,8 @@ NOTATIONS = {
     "2024-03-20:07:12": ["%Y-%m-%d:%H:%M"],
     "20.03.2024 24:00": ["%d.%m.%Y %H:%M"],
     "2023365": ["%Y%j"],
+    "5. März 2024": ["%d. %b %Y"],  # März says that 5 is no month
+    "2024年3月5日": ["%Y年%m月%d日"],
     "05.06.24": ["%d.%m.%y", "%m.%d.%y"],
     "05/06/24": ["%d/%m/%y", "%m/%d/%y", "%y/%m/%d"],
     "25/06/24": ["%d/%m/%y", "%y/%m/%d"],
@@ -765,7 +779,9 @@ def test_the_hour_24_is_the_end_of_the_day(tmp_path):
     assert dataset.times * 24 == pytest.approx(19783 * 24 + np.arange(1, 20 * 24 + 1))
 
 
-@pytest.mark.parametrize("text", ["2023-W07", "2023-Q2", "10:10:12", "v1.2.3", "a12", "7", ""])
+@pytest.mark.parametrize(
+    "text", ["2023-W07", "2023-Q2", "10:10:12", "v1.2.3", "a12", "7", "", "5 марта 2024", "Mar 5 - Mar 7 2024"]
+)
 def test_what_is_no_date_has_no_notation(text):
     assert formats_of([text]) == []
 

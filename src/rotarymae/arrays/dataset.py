@@ -60,9 +60,9 @@ class ArrayDataset:
         reading: what became of the files they were read from; empty if they are from memory.
 
     Raises:
-        InputError: an array of another number of axes or channels than the first, one smaller than a patch, or one that
-            holds NaN, infinity or no numbers, which the message names; no arrays; another number of ids; a patch size
-            that is not positive.
+        InputError: an array, which the message names, without one axis more than `patch_size`, with other channels than
+            the first, smaller than a patch, or with NaN, infinity or no numbers; no arrays; another number of ids; a
+            patch size that is not positive.
     """
 
     arrays: Sequence[np.ndarray]
@@ -77,11 +77,7 @@ class ArrayDataset:
     static: ClassVar[dict[str, np.ndarray]] = {}  # which only series have
 
     def __post_init__(self) -> None:
-        """Check the fields.
-
-        Raises InputError for a patch size that is no tuple of positive integers, no arrays, another number of ids than
-        of arrays, or an array that `_check` refuses.
-        """
+        """Raise InputError for what the class refuses; a patch size must be a tuple of positive integers."""
         if not self.patch_size or any(type(p) is not int or p < 1 for p in self.patch_size):
             raise InputError(f"patch_size is {self.patch_size}; wanted a whole number of at least 1 for each axis.")
         if len(self.arrays) == 0:
@@ -139,19 +135,25 @@ class ArrayDataset:
 
         Raises:
             InputError: no arrays; arrays with neither as many axes as `patch_size` nor one more; with different numbers
-                of channels; smaller than a patch; with NaN or infinity; another number of ids than of arrays.
+                of channels; smaller than a patch; with NaN, infinity or no numbers; another number of ids than of
+                arrays.
         """
         patch = sides(patch_size)
-        given = tuple(unmasked(array) for array in arrays)
+        given = []
+        for i, array in enumerate(arrays):
+            try:
+                given.append(unmasked(array))
+            except (TypeError, ValueError) as error:
+                raise InputError(f"array {i} is no array of numbers ({error}).") from error
         if len(given) and given[0].ndim == len(patch):
-            given = tuple(array[..., None] for array in given)
+            given = [array[..., None] for array in given]
         elif len(given) and given[0].ndim != len(patch) + 1:
             video = " Videos need three numbers: frames, rows, columns." if given[0].ndim == 4 else ""
             raise InputError(
                 f"the arrays have the shape {given[0].shape}; patch_size {patch} needs {len(patch)} axes, or "
                 f"{len(patch) + 1} with the channels last.{video}"
             )
-        return cls(given, patch, np.arange(len(given)) if ids is None else np.asarray(ids))
+        return cls(tuple(given), patch, np.arange(len(given)) if ids is None else np.asarray(ids))
 
     @classmethod
     def from_waveforms(
@@ -171,8 +173,8 @@ class ArrayDataset:
             ids: S names; None for 0 to S - 1.
 
         Raises:
-            InputError: naming the waveform: one that has another number of axes, is too short for a patch, or holds
-                NaN, infinity or no numbers; a sample rate out of range; another number of ids than of waveforms.
+            InputError: a waveform, which is named, with another number of axes, too short for a patch, or with NaN,
+                infinity or no numbers; a sample rate out of range; no waveforms, or another number of ids.
         """
         names = np.arange(len(waveforms)) if ids is None else np.asarray(ids)
         if len(names) != len(waveforms):
@@ -181,7 +183,7 @@ class ArrayDataset:
         for name, waveform in zip(names, waveforms, strict=True):
             try:
                 spectrograms.append(filterbank(waveform, sample_rate)[..., None])
-            except InputError as error:
+            except (TypeError, ValueError) as error:  # InputError, too
                 raise InputError(f"sound {plain(name)!r}: {error}") from None
         return cls(tuple(spectrograms), sides(patch_size, 2), names, int(sample_rate))
 
@@ -279,7 +281,7 @@ def sides(patch_size: int | Sequence[int], axes: int | None = None) -> tuple[int
     """Return the patch size as a tuple with a number of cells for each axis; a single number n becomes (n, n).
 
     `axes` is how many numbers there must be; None accepts any count. Raises InputError for another count, or if
-    `patch_size` is anything but whole numbers.
+    `patch_size` is anything but whole numbers, of which negative ones pass.
     """
     try:
         numbers = patch_size if isinstance(patch_size, Sequence | np.ndarray) else (patch_size, patch_size)

@@ -22,7 +22,7 @@ def filterbank(waveform: np.ndarray, sample_rate: int) -> np.ndarray:
     Frames of 25 ms begin every 10 ms; samples behind the last whole frame are not used. Each frame loses its mean, is
     pre-emphasised (x[t] - 0.97 x[t - 1]), and is multiplied by a Hamming window. The 128 bins are triangles, evenly
     spaced on the mel scale from 20 Hz to half the sample rate. No noise is added, so the same sound gives the same
-    numbers. Energies below 1.2e-7, as of silence, count as 1.2e-7.
+    numbers. Energies below 1.2e-7, as of silence, count as 1.2e-7. NaN in a sound makes its frames NaN.
 
     The Fourier transform has the next power of two samples, as Kaldi's; or more, if some bin would hold no frequency,
     as at 16 kHz, where Kaldi raises an error.

@@ -195,9 +195,8 @@ def _read_all(
         on_file: called with (files read so far, number of files) after each file; None for no call.
 
     Returns:
-        The S arrays, in the order of their paths; their labels [S]; and {"ids": paths below the folder [S], "reading":
-        FilesReport}. A label is the first folder in the path, "cat" for "cat/1.png", or None for a file directly in the
-        folder. If all files lie directly in it, there is None instead of labels.
+        The S arrays, in the order of their paths; their labels, as in `FolderData`; and {"ids": paths below the folder
+        [S], "reading": FilesReport}.
 
     Raises:
         InputError: no such file, or none that can be read.
@@ -217,7 +216,7 @@ def _read_all(
             raise
         except Exception as error:  # whatever a decoder finds wrong with a file
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            reasons[_text(path.as_posix())] = reason
+            reasons[_text(path.as_posix())] = reason.rstrip(".")
         if on_file is not None:
             on_file(done, len(paths))
     notes = [f"{len(kept):,} of {len(paths):,} {noun} read"]

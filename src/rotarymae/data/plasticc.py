@@ -5,7 +5,7 @@ Time-series Classification Challenge (PLAsTiCC team and collaborators, doi:10.52
 `SeriesDataset`: one series per object, `times` in days (MJD,
 59580 to 60674), channels the six passbands u g r i z y, and per observation
 
-    flux       calibrated flux (arbitrary linear scale, zero point 27.5 mag; may be negative; up to ±2e6)
+    flux       calibrated flux (arbitrary linear scale, zero point 27.5 mag; -1.1e6 to 2.4e6)
     flux_err   its 1-sigma error, same scale
     detected   1 where the survey's pipeline would have called it a detection (over 3 sigma off the template), else 0
 

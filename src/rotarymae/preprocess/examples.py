@@ -57,16 +57,21 @@ class DatasetExamples:
             masking: how tokens are hidden, for pre-training: a new draw each epoch, a fixed one for evaluation. None
                 hides none.
             targets: labels (integers) or values, one row per member, for supervised training; None without.
-            drop: augmentation; up to this share of a member's tokens is left out, drawn anew each epoch.
+            drop: augmentation; up to this share of a member's tokens is left out, drawn anew each epoch, and before, of
+                tokens that hold the values of one time (`Tokens.observed`), up to this share of their values.
             noise: augmentation; standard deviation of normal noise added to standardised values.
-            early: augmentation; half of the members end after a random number of their tokens, drawn anew each epoch.
+            early: augmentation; about half of the members end after a random share of their tokens, drawn anew each
+                epoch.
             transform: augmentation of arrays, before they are scaled: a function of the arrays [*sizes, C] of a batch,
                 and of one whole number [B] per array, drawn anew each epoch, that seeds its random choices; it returns
                 the new arrays. None for none.
 
         Raises:
             InputError: another number of targets than of members; a static column of the preprocessor (one value per
-                series) that the data set does not have.
+                series) that the data set does not have, or that holds text where training had numbers.
+
+        Warns:
+            InputWarning: categories of a static column that training did not have.
         """
         if targets is not None and len(targets) != len(dataset):
             raise InputError(f"{len(targets)} targets for {len(dataset)} {dataset.noun}; give one each.")
@@ -202,8 +207,8 @@ def drop_tokens(tokens: Tokens, most: float, draw: Noise) -> Tokens:
 def maskable(dataset: Any, preprocessor: Any, masking: Masking) -> np.ndarray:
     """Return a mask [S], True for series or arrays of a data set in which `masking` can hide something.
 
-    Single tokens can be hidden in members that have two; whole times, channels or patches in those that have two
-    different ones.
+    Single tokens can be hidden in members that have two observations or patches; whole times, channels or rows of
+    patches in those that have two different ones.
     """
     if masking.kind in ("ratio", "blocks"):
         return dataset.lengths >= 2

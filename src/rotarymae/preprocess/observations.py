@@ -18,7 +18,7 @@ from rotarymae.preprocess.base import Preprocessor, require_positive
 from rotarymae.preprocess.joined import carry_forward, join, observations
 from rotarymae.preprocess.positions import Origin, PositionScaling
 from rotarymae.preprocess.static import StaticColumn, fit_static
-from rotarymae.preprocess.values import TransformKind, ValueScaling, asinh
+from rotarymae.preprocess.values import LEAST_ERROR, TransformKind, ValueScaling, asinh
 from rotarymae.series.cells import plain
 from rotarymae.series.columns import channel_index, error_columns, measured
 from rotarymae.series.dataset import SeriesDataset
@@ -291,8 +291,7 @@ class ObservationPreprocessor(Preprocessor):
         """Number E of further inputs of a token: one for each error column, and those of `inputs`.
 
         If training had limits ("<5"), there is one more for each value, which says whether it is a limit. With joined
-        times E
-        is 2 V instead: for each of V values, whether it is new, and how recent it is.
+        times E is 2 V instead: for each of V values, whether it is new, and how recent it is.
         """
         if self.join_times:
             return 2 * self.features
@@ -310,8 +309,7 @@ class ObservationPreprocessor(Preprocessor):
         """
         if not self.join_times:
             return dataset.lengths
-        first = np.asarray(dataset.offsets[:-1])
-        return np.add.reduceat(opens_token(dataset, first).astype(np.int64), first)
+        return np.add.reduceat(opens_token(dataset).astype(np.int64), dataset.offsets[:-1])
 
     def with_static(self, dataset: SeriesDataset, names: Sequence[str]) -> ObservationPreprocessor:
         """Return a copy with the static columns `names` (one value per series), fitted on the data set.
@@ -370,7 +368,8 @@ class ObservationPreprocessor(Preprocessor):
             channel = torch.where(real, rows.channels, 0)
         parts = [self.values.transform(values[..., :width], channel)]
         if self.errors:
-            parts.append(self.values.log_errors(values[..., :width], values[..., width : 2 * width], channel))
+            errors = self.values.standard_errors(values[..., :width], values[..., width : 2 * width], channel)
+            parts.append(errors.clamp(min=LEAST_ERROR).log())
         if self.inputs.width:
             parts.append(self.inputs.compute(values, channel, self.value_columns))
         if self.limits:
@@ -466,8 +465,8 @@ class ObservationPreprocessor(Preprocessor):
         channels = None if dataset.channel_names is None else tuple(plain(name) for name in dataset.channel_names)
         if channels != self.channel_names:
             raise InputError(
-                f"the channels are {channels}; the model was trained on {self.channel_names}. "
-                "Read the table with channel_names= of the model."
+                f"the channels are {listed(channels or ()) or 'none'}, and the model was trained on "
+                f"{listed(self.channel_names or ()) or 'none'}; give the same channels, read with its channel_names."
             )
         if dataset.position_names != self.position_names:
             raise InputError(
@@ -478,20 +477,16 @@ class ObservationPreprocessor(Preprocessor):
         refuse_negative(dataset, self.errors)
         if dataset.sides is not None and not self.limits:
             raise InputError("the data set has limits, and the model was trained without; read it with --limits drop.")
-        self.warn_of_other_times(dataset.time_unit)
+        self.warn_of_other_times(dataset)
         self.warn_if_far(dataset)
         self.warn_of_other_units(dataset)
 
-    def warn_of_other_times(self, unit: str | None) -> None:
-        """Warn (InputWarning) if times are dates here and were numbers in training, or the other way round.
-
-        Args:
-            unit: the data set's `time_unit`: "day" for dates and durations; None for numbers.
-        """
-        if self.dates is None or self.dates == (unit is not None):
+    def warn_of_other_times(self, dataset: SeriesDataset) -> None:
+        """Warn (InputWarning) if times are dates or durations here and were numbers in training, or vice versa."""
+        if self.dates is None or self.dates == (dataset.time_unit is not None):
             return
         kinds = ("dates or durations", "numbers")
-        now, before = kinds if unit is not None else kinds[::-1]
+        now, before = kinds[::-1] if self.dates else kinds
         warnings.warn(
             f"times are {now}, and were {before} in training; dates count in days: are the numbers days, too?",
             InputWarning,
@@ -524,8 +519,8 @@ class ObservationPreprocessor(Preprocessor):
         """Warn (InputWarning) of channels whose values lie far from training's, or spread unlike them.
 
         They may be in another unit. Standardised as in training, they have a median beyond ±5, an interquartile range
-        beyond 10, or a deviation below 0.002. Nothing is compared if there are fewer than ten series, nor are channels
-        with fewer than a hundred values, and columns with the transform "none".
+        beyond 10, or a deviation below 0.002 but not 0. Nothing is compared if there are fewer than ten series, nor are
+        channels with fewer than a hundred values, and columns with the transform "none".
         """
         if len(dataset) < MIN_SERIES_TO_COMPARE:
             return
@@ -576,18 +571,15 @@ class ObservationPreprocessor(Preprocessor):
         }
 
 
-def opens_token(dataset: SeriesDataset, first: np.ndarray) -> np.ndarray:
+def opens_token(dataset: SeriesDataset) -> np.ndarray:
     """Return a mask over all observations, bool [n]: True at the first one of each different time of a series.
 
     With joined times a token begins there. If there are further positions, time and positions count together.
-
-    Args:
-        first: int [S], index of each series' first observation.
     """
     opens = np.concatenate([[True], np.diff(dataset.times) != 0])
     if dataset.positions is not None:
         opens[1:] |= (np.diff(dataset.positions, axis=0) != 0).any(axis=1)
-    opens[first] = True
+    opens[dataset.offsets[:-1]] = True
     return opens
 
 

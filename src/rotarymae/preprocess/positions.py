@@ -126,7 +126,7 @@ class PositionScaling(nn.Module):
 
         Args:
             times: N times of each row in the table's unit, in any order.
-            real: True where there is an observation; other times are not read.
+            real: True where there is an observation, in each row at least once; other times are not read.
         """
         if self.origin == "zero":
             return torch.zeros_like(times[:, :1])

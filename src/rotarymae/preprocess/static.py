@@ -64,7 +64,8 @@ class StaticColumn:
             column: [S]; a missing value is NaN among numbers, None elsewhere.
 
         Raises:
-            InputError: only missing values; a single value, and none missing; more than 256 categories.
+            InputError: only missing values; a single value, and none missing; more than 256 categories; dates or
+                durations.
         """
         known = column[~_missing(column)]
         missing = len(known) < len(column)
@@ -74,6 +75,8 @@ class StaticColumn:
         if len(different) < 2 and not missing:
             only = repr(different[0]) if isinstance(different[0], str) else cells.as_text(different[0])
             raise InputError(f"the static column {name!r} is {only} in every series; leave it out.")
+        if column.dtype.kind in "mM":
+            raise InputError(f"the static column {name!r} holds dates or durations; give numbers, such as years.")
         number = column.dtype.kind in "iuf"
         if number:
             whole = bool((different == np.round(different)).all())
@@ -101,7 +104,7 @@ class StaticColumn:
         """Return a column [S] as float64: numbers as they are, categories as their index in `categories`.
 
         A missing value is NaN. A category unknown from training is -1, and an InputWarning names it. Categories are
-        compared as text: 3.0 is "3". Raises InputError for text where training had numbers.
+        compared as text: 3.0 is "3". Raises InputError for text or dates where training had numbers.
         """
         gone = _missing(column)
         if self.categories is None:
@@ -117,7 +120,7 @@ class StaticColumn:
             [np.nan if no else known.get(cells.as_text(one), -1) for one, no in zip(column, gone, strict=True)],
             np.float64,
         )
-        strange = sorted({str(cells.plain(one)) for one in column[index == -1]})
+        strange = sorted({cells.as_text(one) for one in column[index == -1]})
         if strange:
             warnings.warn(
                 f"the static column {self.name!r} holds {listed(strange)}, which training did not have; the model "
@@ -149,8 +152,7 @@ class StaticColumn:
 def fit_static(dataset: Any, names: Sequence[str]) -> tuple[StaticColumn, ...]:
     """Return the static columns with these names, fitted on a training set, in the order of `names`.
 
-    Raises InputError for a column that the data set does not have, or from which nothing can be learnt: one of missing
-    values only, of a single value with none missing, or of more than 256 categories.
+    Raises InputError for a column that the data set does not have, or that `StaticColumn.fit` refuses.
     """
     return tuple(StaticColumn.fit(name, _column(dataset, name)) for name in names)
 
@@ -189,8 +191,8 @@ def _column(dataset: Any, name: str) -> np.ndarray:
     """Return the values [S] of a static column of the data set. Raises InputError if it is absent."""
     if name not in dataset.static:
         raise InputError(
-            f"the model reads the static column {name!r}, which the data set does not have; its static columns are "
-            f"{listed(dataset.static) or 'none'}.{did_you_mean(name, dataset.static)}"
+            f"the data set lacks the static column {name!r}; its static columns are {listed(dataset.static) or 'none'}."
+            f"{did_you_mean(name, dataset.static)}"
         )
     return np.asarray(dataset.static[name])
 

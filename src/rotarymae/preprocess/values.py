@@ -2,8 +2,8 @@
 
     u = (x - centre) / width            median, and half of the range that holds the middle 68 %: a normal deviation
     y = u                              and of heavy-tailed values, beyond ±knee, ±(knee + asinh(|u| - knee))
-        at most ±limit                 half as far again as all values but one in a thousand, or but one
-    z = (y - mean) / std               mean and deviation of y between its 1 % and 99 % quantiles
+        at most ±limit                 about half as far again as all values but one in a thousand, or but one
+    z = (y - mean) / std               of y with what lies beyond its 1 % and 99 % quantiles moved to them
 
 All of it is computed in float64.
 """
@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from rotarymae.errors import InputError, InputWarning, choose, listed
 from rotarymae.series.cells import plain
-from rotarymae.series.columns import channel_index, measured
+from rotarymae.series.columns import by_channel, measured
 from rotarymae.series.dataset import SeriesDataset
 
 TransformKind = Literal["robust", "standard", "asinh", "none"]
@@ -39,7 +39,7 @@ WORDS: dict[TransformKind, str] = {
     "none": "as it is",
 }
 MIDDLE = (0.16, 0.84)  # quantiles that are one deviation of a normal distribution from its median
-INNER = (0.01, 0.99)  # quantiles between which mean and deviation are taken
+INNER = (0.01, 0.99)  # quantiles to which what lies beyond is moved before mean and deviation are taken
 EXTREME = 0.999  # quantile of |u| that says whether tails are heavy, and where the limit is
 LEAST_ERROR = 1e-3  # standardised: a smaller one makes no difference, and has no logarithm in the end
 MAX_EXPONENT = 80.0  # of the inverse: sinh overflows beyond 710, and 80 is 1e34 widths away already
@@ -82,9 +82,6 @@ class ValueScaling(nn.Module):
         mean, std: float64 [C, V], of y in training, with extreme values moved to its 1 % and 99 % quantiles; 0 and 1
             for "none".
         as_is: bool [V], True for the transform "none".
-
-    Raises:
-        InputError: an unknown transform.
     """
 
     centre: Tensor
@@ -142,7 +139,7 @@ class ValueScaling(nn.Module):
         scaling = cls(names, len(dataset.channel_names or (None,)))
         values = np.asarray(measured(dataset), np.float64)
         wild: list[str] = []
-        for (c, of_channel), v in itertools.product(enumerate(_by_channel(dataset)), range(len(names))):
+        for (c, of_channel), v in itertools.product(enumerate(by_channel(dataset)), range(len(names))):
             rows, known = of_channel[np.isfinite(values[of_channel, v])], np.isfinite(values[:, v])
             part = values[rows, v] if len(rows) else values[known, v] if known.any() else dataset.values[:, v]
             away = scaling._fit_column(c, v, torch.from_numpy(np.array(part, np.float64)))
@@ -247,21 +244,6 @@ class ValueScaling(nn.Module):
         return (upper - lower) / 2
 
     @numpy_too
-    def log_errors(
-        self, values: Float[Tensor, "*shape V"], errors: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]
-    ) -> Tensor:
-        """Return the natural logarithm of standard errors in standardised units, float64 [..., V].
-
-        Errors below 0.001 in these units count as 0.001.
-
-        Args:
-            values, errors: V values in each row and their standard errors, in the table's units; a negative error
-                counts as 0.
-            channel: number of each row's channel, from 0.
-        """
-        return self.standard_errors(values, errors, channel).clamp(min=LEAST_ERROR).log()
-
-    @numpy_too
     def spread_about(self, scaled: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
         """Return for each given value how far the training values of its channel lie from it, float64 [..., V].
 
@@ -350,10 +332,3 @@ def _wild(dataset: SeriesDataset, rows: np.ndarray, v: int, away: Float[Tensor, 
             f"{channel}column {dataset.value_names[v]!r} is {dataset.values[row, v]:.6g} in series "
             f"{plain(dataset.ids[series])!r} at time {dataset.times[row]:.10g}"
         )
-
-
-def _by_channel(dataset: SeriesDataset) -> list[np.ndarray]:
-    """Return a list of index arrays: for each channel its observations, ascending; without channels one of all."""
-    channels = channel_index(dataset)
-    order = np.argsort(channels, kind="stable")
-    return np.split(order, np.searchsorted(channels[order], np.arange(1, len(dataset.channel_names or (None,)))))

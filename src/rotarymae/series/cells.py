@@ -1,7 +1,8 @@
-"""Columns of tables as plain arrays: labels and numbers, with every cell that is none of them counted.
+"""Columns of tables as plain arrays of labels and numbers.
 
-Nothing here refuses a table for a cell: what cannot be used becomes a null (labels) or NaN (numbers), and is counted by
-what it was. A column is refused as a whole where it is of a kind that cannot hold what is wanted.
+A text that is no number becomes NaN, and is counted by what it was; a label that is missing becomes null. A column is
+refused if its type cannot hold what is wanted, if it has texts but no number, or if its labels are too large to be
+exact.
 """
 
 from __future__ import annotations
@@ -76,8 +77,8 @@ def to_arrow(values: Any) -> pa.Array:
         values: a numpy array, a list, or an Arrow array, chunked or not.
 
     Raises:
-        ArrowException: values of mixed type, or of one that Arrow lacks; as pyarrow.array, also TypeError or
-            ValueError.
+        ArrowException: as of pyarrow.array, values of mixed type, or of one that Arrow lacks; also TypeError,
+            ValueError or OverflowError.
     """
     if isinstance(values, np.ndarray) and values.dtype.byteorder in "<>":
         values = values.astype(values.dtype.newbyteorder("="))  # FITS files are big-endian, Arrow never is
@@ -124,12 +125,12 @@ def without_missing(column: pa.Array, na: Sequence[str] = ()) -> pa.Array:
     return without(column, (*MISSING, *na))
 
 
-def counted(cells: pa.Array) -> dict[str, int]:
-    """Return {text: count} of a column of texts without nulls, the most frequent first.
+def counted(cells: pa.Array, mask: np.ndarray) -> dict[str, int]:
+    """Return {text: count} of the texts where the mask, bool [n], is True, and none is null; the most frequent first.
 
     Texts are cut to 60 characters before they are counted.
     """
-    table = pc.value_counts(pc.utf8_slice_codeunits(cells, 0, MAX_WORD))  # pyright: ignore
+    table = pc.value_counts(pc.utf8_slice_codeunits(cells.filter(pa.array(mask)), 0, MAX_WORD))  # pyright: ignore
     pairs = [(entry["values"], entry["counts"]) for entry in table.to_pylist()]
     return dict(sorted(pairs, key=lambda pair: -pair[1]))
 
@@ -147,7 +148,7 @@ def numbers(column: pa.Array, name: str, na: Sequence[str] = (), limits: bool = 
         column: a column of numbers, booleans, texts or nulls.
         name: of the column, for messages.
         na: cells that mean "missing", in addition to `MISSING` ("NA", "-", ...): a text as it is written, or a number
-            in any spelling ("-999" also stands for -999.0).
+            in any spelling ("-999" also stands for -999.0), which is no limit ("5" does not stand for <5).
         limits: whether texts such as "<0.01" are read as limits of a value; otherwise they count as words.
 
     Returns:
@@ -169,24 +170,16 @@ def numbers(column: pa.Array, name: str, na: Sequence[str] = (), limits: bool = 
         raise InputError(f"column {name!r} is not numeric but {kind}; convert it to numbers.", code="not-numeric")
     kind = read.values.dtype
     if codes := [np.asarray(float(code)).astype(kind) for code in na if is_number(code)]:
-        read = replace(read, values=np.where(np.isin(read.values, codes), np.nan, read.values).astype(kind))
+        gone = np.isin(read.values, codes) & (True if read.sides is None else read.sides == 0)
+        read = replace(read, values=np.where(gone, np.nan, read.values).astype(kind))
     return read
 
 
 def _parse_numbers(column: pa.Array, name: str, na: Sequence[str], limits: bool) -> Numbers:
-    """Parse a column of texts as numbers; see `numbers` for the forms.
+    """Parse a column of texts as `numbers` does, whose arguments these are, and return `Numbers`.
 
-    Args:
-        name: of the column, for messages.
-        na: texts that mean "missing", in addition to `MISSING`. A number in `na` may still be among the values that are
-            returned; `numbers` replaces it by NaN.
-        limits: whether texts such as "<0.01" are read as limits of a value.
-
-    Returns:
-        `Numbers`: the values, NaN where a text is missing or no number; words; a note; and the sides of limits.
-
-    Raises:
-        InputError: there are texts that are not missing, and none is a number ("not-numeric").
+    A number in `na` may still be among the values, as it may be written otherwise. Raises InputError ("not-numeric") if
+    there are texts that are not missing, and none is a number.
     """
     for cells in (column, without_missing(trimmed(column), na)):
         with suppress(pa.ArrowInvalid):
@@ -206,14 +199,14 @@ def _parse_numbers(column: pa.Array, name: str, na: Sequence[str], limits: bool)
     strange = ~good & cells.is_valid().to_numpy(zero_copy_only=False)
     strange &= ~(good.any() & matches(cells, f"^{MISSING_NUMBER}$"))
     if not good.any() and strange.any():
-        words = listed(list(counted(cells.filter(pa.array(strange))))[:5])
+        words = listed(list(counted(cells, strange))[:5])
         raise InputError(
             f"column {name!r} holds text and no numbers: {words}; convert it, or name another column.",
             code="not-numeric",
         )
     values = where(good, cells).cast(pa.float64()).to_numpy(zero_copy_only=False)
     sides[~good] = 0
-    return Numbers(values, counted(texts.filter(pa.array(strange))), note, sides if sides.any() else None)
+    return Numbers(values, counted(texts, strange), note, sides if sides.any() else None)
 
 
 def _replaced(column: pa.Array, pattern: str, by: str, only: str | None = None) -> pa.Array:
@@ -236,10 +229,10 @@ def _without_unit(cells: pa.Array) -> tuple[pa.Array, str | None]:
         The texts, and a note that names the unit; None if no unit was removed.
     """
     cells = _replaced(cells, r"^([-+]?)([A-Z]{0,3}\p{Sc})\s*(\d.*)$", r"\1\3 \2")  # -$5 and US$5
-    measured = matches(cells, BEFORE_UNIT) & ~matches(cells, rf"^{MARKED}$")
-    if not measured.any() or matches(cells, rf"^{MARKED}$").any():
+    measured, bare = matches(cells, BEFORE_UNIT), matches(cells, rf"^{MARKED}$")
+    if not measured.any() or bare.any():
         return cells, None
-    units = counted(pc.replace_substring_regex(cells.filter(pa.array(measured)), BEFORE_UNIT, r"\2"))  # pyright: ignore
+    units = counted(pc.replace_substring_regex(cells, BEFORE_UNIT, r"\2"), measured)  # pyright: ignore
     if len(units) > 1:
         return cells, None
     return _replaced(cells, BEFORE_UNIT, r"\1"), f"cells are in {next(iter(units))}"
@@ -288,10 +281,7 @@ def _with_points(cells: pa.Array) -> tuple[pa.Array, str | None]:
 
 
 def is_code(number: float) -> bool:
-    """Return whether a number has no digits but nines, at least two, as -999 and 99.99.
-
-    Such numbers often mean "not observed".
-    """
+    """Return whether a number has no digits but nines, two to ten, as -999 and 99.99; it may mean "not observed"."""
     return re.fullmatch(r"-?9*\.?9+", text := f"{number:.10g}") is not None and text.count("9") > 1
 
 
@@ -318,7 +308,8 @@ def labels(column: pa.Array, name: str) -> pa.Array:
         name: of the column, for messages.
 
     Raises:
-        InputError: integers beyond int64; floats beyond 2^53, which are not exact; a column of another type.
+        InputError: integers beyond int64; floats beyond 2^53 (of 32 bits 2^24), which are not exact; a column of
+            another type.
     """
     kind, types = column.type, pa.types
     if is_text(kind):
@@ -334,11 +325,12 @@ def labels(column: pa.Array, name: str) -> pa.Array:
     if types.is_floating(kind):
         cells = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
         missing = ~np.isfinite(cells)
-        rounded = np.flatnonzero(np.abs(np.where(missing, 0, cells)) > 2**53)
+        bits = np.finfo(kind.to_pandas_dtype()).nmant + 1
+        rounded = np.flatnonzero(np.abs(np.where(missing, 0, cells)) > 2**bits)
         if len(rounded):
             raise InputError(
-                f"column {name!r} holds floating point numbers above 2^53 ({cells[rounded[0]]:.20g} in row "
-                f"{rounded[0]}), which have lost their last digits, so that labels that differed may be one; read the "
+                f"column {name!r} holds floating point numbers above 2^{bits} ({cells[rounded[0]]:.20g} in row "
+                f"{rounded[0]}), which have lost their last digits, so that those that differed may be equal; read the "
                 "column as integers or as strings."
             )
         # Integers with a gap become floats in pandas.
@@ -356,7 +348,7 @@ def labels(column: pa.Array, name: str) -> pa.Array:
 def typed(texts: pa.Array, integers: bool = True) -> pa.Array:
     """Convert a column of texts to numbers, if all that are not null are written as numbers without whitespace.
 
-    A text with a leading zero, such as 01, counts as no number.
+    A text with a leading zero, such as 01, counts as no number, and inf as one.
 
     Args:
         integers: whether the numbers become int64 if all are whole (1, but not 1.0) and have at most 18 digits. If they
@@ -368,15 +360,15 @@ def typed(texts: pa.Array, integers: bool = True) -> pa.Array:
     known = texts.drop_null()
     if integers and len(known) and matches(known, r"^(0|-?[1-9][0-9]{0,17})$").all():
         return texts.cast(pa.int64())
-    good = matches(known, NUMBER) & ~matches(known, r"^0\d")
+    good = matches(known, NUMBER) & ~matches(known, r"^[-+]?0\d")
     return texts.cast(pa.float64()) if len(known) and good.all() else texts
 
 
 def as_integers(column: pa.Array) -> pa.Array:
     """Return a column of texts as int64 if each is empty, null or a whole number, and one at least is a number.
 
-    Whole numbers are those that `typed` reads as integers: 12, but not 012 or 12.0. Empty texts become null. Any other
-    column is returned itself.
+    Whole numbers are those that `typed` reads as integers: 12, but not 012 or 12.0; they may have whitespace around
+    them. Empty texts become null. Any other column is returned itself.
     """
     if not is_text(column.type):
         return column

@@ -48,28 +48,26 @@ def channel_index(observed: Any) -> np.ndarray:
     return np.zeros(len(observed.times), np.int64) if observed.channels is None else np.asarray(observed.channels)
 
 
+def by_channel(observed: Any) -> list[np.ndarray]:
+    """Return for each channel the indices of its observations, int, ascending; without channels, one array of all.
+
+    Args:
+        observed: a data set, a series, or `Observations` in which no channel is missing.
+    """
+    channels = channel_index(observed)
+    order = np.argsort(channels, kind="stable")
+    return np.split(order, np.searchsorted(channels[order], np.arange(1, len(observed.channel_names or (None,)))))
+
+
 def measured(observed: Any) -> np.ndarray:
     """Return the values [n, V], a column for each value name, with NaN where only a limit of the value is known ("<5").
 
-    If no value is a limit (`sides` is None), this is the array itself, not a copy.
+    If `sides` is None, this is the array itself, not a copy.
 
     Args:
         observed: a data set, a series or `Columns`.
     """
     return observed.values if observed.sides is None else np.where(observed.sides == 0, observed.values, np.nan)
-
-
-def channel_names_of(given: Sequence[Any] | np.ndarray) -> tuple[Any, ...]:
-    """Return given channel names as a tuple of Python's str, int, float or bool.
-
-    Raises InputError if they are one text, or nothing that can be iterated over, or if a name repeats.
-    """
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise InputError(f"channel_names is {given!r}; give a list of channels.")
-    names = tuple(name.item() if isinstance(name, np.generic) else name for name in given)
-    if len(set(names)) != len(names):
-        raise InputError(f"channel_names {listed(names)} names a channel twice; each must be given once.")
-    return names
 
 
 # ── lists of arrays ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -89,16 +87,21 @@ def listed_column(values: Any, name: str) -> pa.Array:
         ) from error
 
 
-def distinct_ids(ids: Sequence[Any] | np.ndarray) -> pa.Array:
-    """Convert the ids of S series to an Arrow array [S] of int64, double, large_string or bool, by `cells.labels`.
+def distinct(given: Any, name: str) -> pa.Array:
+    """Convert given labels that may not repeat, ids or channel names, to int64, double, large_string or bool.
 
-    Raises InputError if an id is missing or repeats, and for ids of mixed types or numbers too large to be exact.
+    They are converted as cells of a table are, by `cells.labels`. Raises InputError, with the name of the list, if they
+    are no list or an empty one, if one is missing or repeats, and for mixed types or numbers too large to be exact.
     """
-    labels = cells.labels(listed_column(ids if isinstance(ids, np.ndarray) else list(ids), "ids"), "ids")
+    labels = () if isinstance(given, str) or not isinstance(given, Iterable) else given
+    labels = labels if isinstance(labels, np.ndarray) else list(labels)
+    if not len(labels):
+        raise InputError(f"{name} is {given!r}; give a list with at least one entry.")
+    labels = cells.labels(listed_column(labels, name), name)
     twice = [entry["values"] for entry in labels.value_counts().to_pylist() if entry["counts"] > 1]
     if labels.null_count or twice:
-        wrong = f"{listed(twice)} is given to several series" if twice else f"{labels.null_count:,} are missing"
-        raise InputError(f"ids must differ and none may be missing; {wrong}.")
+        wrong = f"{listed(twice)} is given twice" if twice else f"{labels.null_count:,} are missing"
+        raise InputError(f"{name} must differ and none may be missing; {wrong}.")
     return labels
 
 
@@ -129,7 +132,8 @@ def flat_arrays(
             array = unmasked(values)
             array = array.astype(np.float64) if array.dtype == object or array.size == 0 else array
         except (TypeError, ValueError) as error:
-            raise InputError(f"series {listed([id])}: {what} is no array of numbers ({error}).") from error
+            expected = "numbers" if axes == 2 else "numbers, or of datetime64 or timedelta64"
+            raise InputError(f"series {listed([id])}: {what} is no array of {expected} ({error}).") from error
         usual = 0 < array.ndim <= axes and array.dtype.kind in ("fiubMm" if axes == 1 else "fiub")
         array = array[:, None] if usual and array.ndim < axes else array
         first = parts[0] if parts else array

@@ -31,8 +31,7 @@ from rotarymae.batch import normalize_index
 from rotarymae.errors import InputError, InputWarning, listed
 from rotarymae.series.cells import plain
 from rotarymae.series.columns import (
-    channel_names_of,
-    distinct_ids,
+    distinct,
     flat_arrays,
     flat_labels,
     free_name,
@@ -111,13 +110,14 @@ class SeriesDataset:
     channels : ndarray of shape [n] or None
         int32, index into `channel_names`, from 0; None where one row is one time.
     channel_names : tuple or None
-        The original channel labels, sorted (or in the order that was given); None without channels.
+        The original channel labels, sorted, or in the order that was given; of a wide table, that of its columns. None
+        without channels.
     static : dict of str to ndarray
         Name → one value for each series, [S]. A number that was missing is NaN.
     time_unit : str or None
         "day" where the times came as dates or durations; None for numbers of any unit.
     time_zone : str or None
-        Zone of the table's dates, "UTC" where they had none; None where times were no dates, or arrays.
+        Zone of the dates, "UTC" where they had none; None where times were no dates.
     id_name : str
         Name of the table's column of ids, which tables of answers use, too.
     reading : ReadingReport or None
@@ -166,13 +166,11 @@ class SeriesDataset:
             if actual != shape:
                 text = f"{name} has the shape {actual}, wanted {shape}; build with SeriesDataset.from_arrays."
                 raise InputError(text)
-        if (self.channels is None) != (self.channel_names is None):
-            given, lacking = ("channel_names", "channels") if self.channels is None else ("channels", "channel_names")
-            raise InputError(f"{given} are given without {lacking}; give both or neither.")
-        if (self.positions is None) != (not self.position_names):
-            names = ("position_names", "positions")
-            given, lacking = names if self.positions is None else names[::-1]
-            raise InputError(f"{given} are given without {lacking}; give both or neither.")
+        for column, names, none in (("channels", "channel_names", None), ("positions", "position_names", ())):
+            absent = getattr(self, column) is None
+            if absent != (getattr(self, names) == none):
+                given, lacking = (names, column) if absent else (column, names)
+                raise InputError(f"{given} are given without {lacking}; give both or neither.")
         if self.offsets[0] != 0 or self.offsets[-1] != n or (np.diff(self.offsets) < 1).any():
             raise InputError(
                 f"offsets must ascend from 0 to {n}, the number of observations, by at least 1, as no series is empty; "
@@ -272,8 +270,8 @@ class SeriesDataset:
         Returns
         -------
         str
-            SHA-256 as 64 hex digits, the same for two data sets if, and only if, they are equal in all but
-            `time_zone`, `id_name` and `reading`.
+            SHA-256 as 64 hex digits, the same for two data sets if, and only if, they are equal, types included, in
+            all but `time_zone`, `id_name`, `reading` and the order of `static`.
         """
         digest = hashlib.sha256()
         names: list[Any] = [self.value_names, self.channel_names, self.time_unit, *self.position_names]
@@ -549,11 +547,13 @@ class SeriesDataset:
         static : sequence of str
             Columns with one value per series, which the table repeats on each of its rows.
         channel_names : sequence or None
-            The channels known from training, in that order; rows of others are left out and counted.
+            The channels known from training, in that order; rows of others are left out and counted. Of a wide table
+            they are the `values`.
         memory : float or None
             Bytes that reading may take; half of what is free, if None.
         **options : Any
-            Other fields of `rotarymae.tables.TableSchema`: positions, errors, flags, wide, na, duplicates, strict, ...
+            Other fields of `rotarymae.tables.TableSchema` (TypeError for other names): positions, errors, flags, wide,
+            na, duplicates, strict, ...
 
         Returns
         -------
@@ -573,11 +573,16 @@ class SeriesDataset:
             wrong.
         """
         tables = importlib.import_module("rotarymae.tables")  # which builds on this package
+        known = None if channel_names is None else tuple(distinct(channel_names, "channel_names").to_pylist())
         if values is None:
-            values = () if options.get("wide") else ("value",)
+            values = (known or ()) if options.get("wide") else ("value",)
         id_name, id = id or "id", "file" if id is None else id
         schema = tables.TableSchema(id=id, time=time, channel=channel, values=values, static=static, **options)
-        known = None if channel_names is None else channel_names_of(channel_names)
+        if known is not None and schema.wide and schema.values != known:
+            raise InputError(
+                f"channel_names {listed(known)} are not the values {listed(schema.values)}, the channels of a wide "
+                "table; leave out one of the two."
+            )
         if channel is None and known is not None and not schema.wide:
             raise InputError(f"channel_names {listed(known)} need a channel column; give channel=...")
         return tables.TableReader.open(source, schema, known, id_name=id_name).read(memory)
@@ -638,10 +643,10 @@ class SeriesDataset:
         Raises
         ------
         InputError
-            Lists or arrays whose lengths differ; arrays without numbers; a series without observations, or without
-            values; a time, channel or position that is missing; numbers that are infinite or beyond 32 bits; a channel
-            that is none of `channel_names`; different values of one series, time and channel, unless `duplicates` says
-            which counts.
+            Lists or arrays whose lengths differ; arrays without numbers; ids that are missing; ids or names that
+            repeat; a series without observations, or without values; a time, channel or position that is missing;
+            numbers that are infinite or beyond 32 bits; a channel that is none of `channel_names`; different values of
+            one series, time and channel, unless `duplicates` says which counts.
 
         Warns
         -----
@@ -653,14 +658,15 @@ class SeriesDataset:
         count = len(times)
         if not count:
             raise InputError("times holds no series; give at least one array.")
-        given = {"values": values, "channels": channels, "ids": ids, "positions": positions} | dict(static or {})
-        for name, part in given.items():
+        static = {} if static is None else dict(static)
+        given = [("values", values), ("channels", channels), ("ids", ids), ("positions", positions)]
+        for name, part in [*given, *static.items()]:
             if part is not None and len(part) != count:
                 raise InputError(f"{name} has {len(part)} entries, times has {count}; give one per series.")
         for what, part, names in (("channels", channels, channel_names), ("positions", positions, position_names)):
             if part is None and names is not None:
                 raise InputError(f"names {listed(names)} need {what}=[...], one array per series.")
-        labels = distinct_ids(np.arange(count) if ids is None else ids)
+        labels = distinct(np.arange(count) if ids is None else ids, "ids")
         known = labels.to_pylist()
         when = flat_arrays(times, "times", known, axes=1)
         lengths = [len(part) for part in times]
@@ -673,7 +679,7 @@ class SeriesDataset:
         if positions is not None:
             flat = flat_arrays(positions, "positions", known, lengths=lengths)
             where = named_columns(flat, "position", position_names)
-        fixed = {name: listed_column(column, name).take(each) for name, column in (static or {}).items()}
+        fixed = {name: listed_column(column, name).take(each) for name, column in static.items()}
         named = tables.TableSchema(
             id=free_name("id", of_values, where, fixed),
             time=free_name("time", of_values, where, fixed),
@@ -686,9 +692,9 @@ class SeriesDataset:
         )
         columns = {named.id: labels.take(each), named.time: listed_column(when, "times")}
         columns |= {} if channels is None else {named.channel: flat_labels(channels, lengths, known)}
-        channel_names = None if channel_names is None else channel_names_of(channel_names)
         table = pa.table({**columns, **of_values, **where, **fixed})
-        return tables.TableReader.open(table, named, channel_names, id_name="id").read(every=True)
+        names = None if channel_names is None else distinct(channel_names, "channel_names").to_pylist()
+        return tables.TableReader.open(table, named, names, id_name="id").read(every=True)
 
     # ── to tables ───────────────────────────────────────────────────────────────────────────────────────────────────
 

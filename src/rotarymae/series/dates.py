@@ -20,7 +20,7 @@ from rotarymae.series import cells
 HEAD_CELLS = 1000  # cells, in which a column of something else shows it
 PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 ISO = r"^\d{4}-\d\d-\d\d([T ]\d\d(:\d\d(:\d\d([.,]\d+)?)?)?(Z| UTC| GMT| ?[+-]\d\d(:?\d\d)?)?)?$"
-ELAPSED = r"^(?P<sign>-?)(?:(?P<d>\d+) days?,? ?\+?)?(?P<h>\d+):(?P<m>\d\d)(?::(?P<s>\d\d(?:\.\d+)?))?"
+ELAPSED = r"^(?P<sign>-?)(?:(?P<d>\d+) days?,? ?\+?)?(?P<h>\d+):(?P<m>[0-5]\d)(?::(?P<s>\d\d(?:\.\d+)?))?"
 ELAPSED += r"(?: ?(?P<half>[AaPp])\.?[Mm]\.?)?$"  # 01:30 PM
 # 31.03.2024, 3/31/24, 2024/3/31, and with a time of day; ISO dates, where others of the column are not.
 OTHER_DATE = re.compile(r"(\d\d?([./-])\d\d?\2\d{4}|\d\d?([./])\d\d?\3\d\d|\d{4}([./-])\d\d?\4\d\d?)([ T,].*)?$")
@@ -61,30 +61,36 @@ class Times(cells.Numbers):
 def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str] = ()) -> Times:
     """Convert a column of times to numbers: dates to days since 1970-01-01 UTC, durations to days; numbers stay.
 
-    Without `how`, texts are read as ISO dates, or as elapsed times such as 26:30, if more than half of them are so
-    written; otherwise as numbers. Texts that are something else become NaN, and are counted in `Times.words`. A span
-    from one date to another counts as its start.
+    Texts are read as ISO dates if more than half of those that are not missing are written so; else as elapsed times
+    (26:30) if more than half are such; else as numbers. Texts that are something else become NaN, and are counted in
+    `Times.words`. A span from one date to another counts as its start.
 
     Args:
         name: of the column, for messages.
-        how: strptime format of the texts, or of dates written as whole numbers (20240331); None for the forms above.
+        how: strptime format, by which texts and whole numbers (20240331) are read instead; not used for columns of
+            another type. None for the forms above.
         na: cells that mean "missing", in addition to `cells.MISSING` ("NA", "-", ...): texts, or numbers in any
-            spelling.
+            spelling. Columns whose type is one of dates or durations have none.
 
     Raises:
-        InputError: there are texts, and none can be read in these ways ("time-text"); the column holds times of day
-            ("clock-alone") or is of another type ("not-numeric"); dates with and without zone ("mixed-zones"); a format
-            with %Z.
+        InputError: no text is written as `how`, or, to be read as a number, is one ("time-text"); the column holds
+            times of day ("clock-alone") or is of another type ("not-numeric"); dates with and without zone
+            ("mixed-zones"); a format with %Z.
     """
     starts = starts_of(column)
     if starts is not column:
         read = times(starts, name, how, na)
         span = column.filter(pa.array(cells.matches(column, SPAN)))[0].as_py()
-        return replace(read, note=f"of spans such as {span!r} the start is the time")
-    if how is not None and pa.types.is_integer(column.type):
-        column = column.cast(pa.string())  # 20240331
+        notes = (read.note, f"of spans such as {span!r} the start is the time")
+        return replace(read, note="; ".join(filter(None, notes)))
+    if how is not None and (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+        with suppress(pa.ArrowInvalid):  # fractions
+            # 20240331, also as a float, which pandas makes of it next to a gap.
+            column = cells.labels(column, name).cast(pa.int64()).cast(pa.string())
+            na = [cells.as_text(float(code)) if cells.is_number(code) else code for code in na]
     if not cells.is_text(column.type):
         return _typed(column, name, na)
+    column = cells.without(column, na) if na else column
     # All cells are ISO dates without an offset, or plain numbers: the usual cases, and the fastest.
     for kind in (pa.timestamp("us"), pa.float64()) if how is None else ():
         with suppress(pa.ArrowInvalid):
@@ -102,12 +108,12 @@ def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str]
     elif 2 * elapsed.sum() > there.sum():
         note = f"times such as {texts.filter(pa.array(elapsed))[0].as_py()!r} are elapsed hours and minutes"
         values = _elapsed(texts)
-        return Times(values, _words(texts, there & np.isnan(values)), note, unit="day")
+        return Times(values, cells.counted(texts, there & np.isnan(values)), note, unit="day")
     else:
         return _from_numbers(texts, name, na)
     read = _typed(stamps, name)
     note = "years of two digits are taken as 1969 to 2068" if how is not None and "%y" in how else None
-    return replace(read, words=_words(texts, there & np.isnan(read.values)), note=note)
+    return replace(read, words=cells.counted(texts, there & np.isnan(read.values)), note=note)
 
 
 def starts_of(column: pa.Array) -> pa.Array:
@@ -118,11 +124,6 @@ def starts_of(column: pa.Array) -> pa.Array:
     if not cells.is_text(column.type) or not cells.matches(column[:HEAD_CELLS], SPAN).any():
         return column
     return pc.replace_substring_regex(column, SPAN, r"\1")  # pyright: ignore
-
-
-def _words(texts: pa.Array, strange: np.ndarray) -> dict[str, int]:
-    """Return {text: count} of the texts where the mask `strange`, bool [n], is True."""
-    return cells.counted(texts.filter(pa.array(strange)))
 
 
 def _typed(column: pa.Array, name: str, na: Sequence[str] = ()) -> Times:
@@ -254,8 +255,8 @@ def _strptime(texts: pa.Array, name: str, how: str) -> pa.Array:
 def as_datetimes(texts: Sequence[str], how: str) -> list[datetime | None]:
     """Parse dates that are written by the strptime format `how`; None in place of a text that is not.
 
-    They are in UTC if the format has %z, else without a zone. Raises InputError if no text is written so, or the format
-    has %Z.
+    They are in UTC if the format has %z, else without a zone. Raises InputError if no text is written so, as of an
+    empty list, or the format has %Z.
     """
     return _strptime(pa.array(texts, pa.string()), "date", how).to_pylist()
 
@@ -293,7 +294,7 @@ def is_written(text: str, how: str) -> bool:
     """Return whether a text is a date by the strptime format `how`, in which 24:00 is the end of a day."""
     try:
         datetime.strptime(re.sub(MIDNIGHT, r"\g<1>00:00", text), how)
-    except ValueError:
+    except (ValueError, re.error):  # of a format with a code twice
         return False
     return True
 
@@ -313,8 +314,9 @@ def _formats(text: str) -> list[str]:
         of_clock = numbers[before : before + inside]
     parts = [_word_code(part.lower()) or part.replace("%", "%%") for part in parts]
     named, half = not {"%b", "%B"}.isdisjoint(parts), "%p" in parts
-    if any(part.isascii() and part.isalpha() and part.lower() not in ("t", "z", "utc", "gmt") for part in parts):
-        return []  # 2024-W01 and 2024-Q1 are no months
+    words = [part for part in parts if part.isalpha() and (part.isascii() or len(part) > 1)]  # 年 and 月 are marks
+    if not {"t", "z", "utc", "gmt"}.issuperset(map(str.lower, words)):
+        return []  # 2024-W01 and 2024-Q1 are no months, and März says which one it is
     clock = ("%I" if half else "%H", "%M", "%S", "%f")
     joined = JOINED.get(len(parts[numbers[0]])) if numbers else None
     year = next((k for k in numbers if len(parts[k]) == 4 and parts[k][:2] in ("19", "20") and not joined), None)
@@ -378,37 +380,54 @@ def with_clock(day: Times, clock: pa.Array, name: str) -> Times:
 
     Args:
         day: n days.
-        clock: the n times of day: texts such as 10:15, Arrow times, or numbers, also as texts. Numbers are hours
-            (10.25); if one is beyond 24 or a text of four digits, all are hours and minutes (1015 is 10:15).
+        clock: the n times of day: Arrow times, texts such as 10:15, 10h15 and 10:15 PM, or numbers, also as texts.
+            Numbers are hours (10.25); if one is beyond 24 or a text of four digits, all are hours and minutes (1015 is
+            10:15). If all numbers are texts such as 10.25, with minutes below 60, they are 10:25.
         name: of the column of days, for messages.
 
     Returns:
         `day` with other values; NaN where the clock is missing or cannot be read.
 
     Raises:
-        InputError: numbers that are neither hours nor such as 1015; texts of which none can be read; a column of
-            another type.
+        InputError: numbers that are neither hours, from 0 to 24, nor such as 1015; texts of which none can be read; a
+            column of another type.
     """
+    clock = _with_colons(cells.trimmed(clock))
     if pa.types.is_time(clock.type):
         ticks = clock.cast(pa.time64("ns")).cast(pa.int64()).cast(pa.float64())
         spent = ticks.to_numpy(zero_copy_only=False) / PER_DAY["ns"]
-    elif cells.is_text(clock.type) and cells.matches(clock, r"\d[:h]\d|^\s*\d\d?(\.\d\d){1,2}\s*$").any():
-        texts = pc.replace_substring_regex(cells.trimmed(clock), r"^(\d\d?)[.h](\d\d)", r"\1:\2")  # pyright: ignore
-        texts = pc.replace_substring_regex(texts, r"^(\d\d?:\d\d)\.(\d\d)$", r"\1:\2")  # pyright: ignore
-        spent = _elapsed(texts)
+    elif cells.is_text(clock.type) and cells.matches(clock, r"\d:\d").any():
+        spent = _elapsed(clock)
     else:
         given = hours = cells.numbers(clock, f"{name} (clock)").values
         if np.nanmax(given, initial=0) > 24 or (cells.is_text(clock.type) and cells.matches(clock, r"^\d{4}$").any()):
-            hours = np.where(given % 100 < 60, given // 100 + given % 100 / 60, np.inf)  # 1015
-        if np.nanmax(hours, initial=0) > 24:
-            wrong = given[np.nanargmax(hours)]
-            raise InputError(f"the clock of {name!r} is {wrong:g}; wanted hours up to 24, 10:15:00, or 1015.")
+            with np.errstate(invalid="ignore"):  # infinity
+                whole, rest = np.divmod(given, 100)
+            hours = np.where(rest < 60, whole + rest / 60, np.where(np.isnan(given), np.nan, np.inf))  # 1015
+        wrong = given[(hours < 0) | (hours > 24)]
+        if len(wrong):
+            raise InputError(f"the clock of {name!r} is {wrong[0]:g}; wanted hours up to 24, 10:15:00, or 1015.")
         spent = hours / 24
     return replace(day, values=day.values + spent)
 
 
+def _with_colons(clock: pa.Array) -> pa.Array:
+    """Return a column with texts such as 10h15, 10.15 and 10:15.30 written as 10:15 and 10:15:30.
+
+    Points stay if some number of the column is no time of day, such as 9.5. A column of another type is returned as it
+    is.
+    """
+    if not cells.is_text(clock.type):
+        return clock
+    clock = pc.replace_substring_regex(clock, r"^(\d\d?)h(\d\d)", r"\1:\2")  # pyright: ignore
+    pointed = cells.matches(clock, r"^\d\d?[.:][0-5]\d(\.[0-5]\d)?$")
+    if (cells.matches(clock, cells.NUMBER) & ~pointed).any():
+        return clock
+    return pc.if_else(pa.array(pointed), pc.replace_substring(clock, ".", ":"), clock)  # pyright: ignore
+
+
 def refuse_other_dates(column: pa.Array, name: str) -> None:
-    """Raise InputError if all texts of a column are dates, and some are not ISO dates; the name is for the message.
+    """Raise InputError if all cells of a column of texts are dates, and some no ISO dates; the message has the name.
 
     Sorted as texts these would be in a wrong order. Empty and null cells do not count; a column with any other text
     passes.
@@ -440,7 +459,7 @@ def parse_time(text: str, zone: str | None) -> float:
     """Parse a time that a user typed; return a number in the unit of the times.
 
     Args:
-        text: a number; where times are dates, an ISO date or a number of days since 1970-01-01 UTC.
+        text: a finite number; where times are dates, an ISO date or a number of days since 1970-01-01 UTC.
         zone: time zone of the table's dates, in which a date without a zone is meant; None where times are numbers.
 
     Returns:
@@ -450,10 +469,9 @@ def parse_time(text: str, zone: str | None) -> float:
         InputError: the text is neither, or a number of days outside the years 1 to 9999.
     """
     if zone is None:
-        try:
-            return float(text)
-        except ValueError:
-            raise InputError(f"{text!r} is no number; the times of this table are numbers, so give one.") from None
+        if not cells.is_number(text) or not np.isfinite(float(text)):
+            raise InputError(f"{text!r} is no number; the times of this table are numbers, so give one.")
+        return float(text)
     try:
         when = datetime.fromisoformat(text)
     except ValueError as error:

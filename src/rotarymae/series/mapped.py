@@ -68,28 +68,21 @@ def is_mapped(column: np.ndarray) -> bool:
     return isinstance(column, np.memmap)
 
 
-def series_chunks(offsets: np.ndarray, size: int | None = None) -> Iterator[slice]:
-    """Yield slices of series, in their order and without gaps, with at most `size` observations in each.
+def series_chunks(offsets: np.ndarray) -> Iterator[slice]:
+    """Yield slices of series, in their order and without gaps, with at most `MAPPED_CHUNK` observations in each.
 
-    A series with more observations has a slice by itself.
-
-    Args:
-        offsets: int [S + 1], index of each series' first observation, and last the number of all observations.
-        size: number of observations; `MAPPED_CHUNK` if None.
+    A series with more observations has a slice by itself. Offsets are int [S + 1], the index of each series' first
+    observation, and last the number of all observations.
     """
     start, last = 0, len(offsets) - 1
     while start < last:
-        stop = max(start + 1, int(np.searchsorted(offsets, offsets[start] + (size or MAPPED_CHUNK), side="right")) - 1)
+        stop = max(start + 1, int(np.searchsorted(offsets, offsets[start] + MAPPED_CHUNK, side="right")) - 1)
         yield slice(start, stop)
         start = stop
 
 
 def row_chunks(offsets: np.ndarray) -> Iterator[slice]:
-    """Yield slices of observations, in their order and without gaps, with at most `MAPPED_CHUNK` observations in each.
-
-    Each holds whole series; a series with more observations has a slice by itself. Offsets are int [S + 1], the index
-    of each series' first observation, and last the number of all observations.
-    """
+    """Yield a slice of observations for each slice of series that `series_chunks` yields; arguments are the same."""
     return (slice(offsets[part.start], offsets[part.stop]) for part in series_chunks(offsets))
 
 

@@ -101,7 +101,7 @@ class ReadingReport:
     def _words_by_column(self) -> list[str]:
         """Return sentences on texts among numbers: "3 cells of 'value' cannot be read: 'NEG' 3".
 
-        Columns with the same words share a sentence, which names the first twelve of them.
+        Columns with the same words share a sentence, which names the first twelve words.
         """
         sentences, alike = [], {}
         for column, words in self.words.items():

@@ -14,7 +14,7 @@ import numpy as np
 
 from rotarymae.errors import InputError, NoObservations, listed
 from rotarymae.series import cells
-from rotarymae.series.columns import measured
+from rotarymae.series.columns import by_channel, measured
 from rotarymae.series.dates import as_dates, parse_time
 from rotarymae.series.reading import ReadingReport
 
@@ -150,7 +150,7 @@ class Observations:
     def name(self, at: int) -> str:
         """Describe the row at index `at` for messages: "series 615 at time 59750.4, channel 'u'".
 
-        A row without series is "row 7", one without time "row 7, series 615"; 7 is the row's number in the table.
+        A row without series is "row 7", one without a finite time "row 7, series 615"; 7 is its number in the table.
         """
         if self.series[at] < 0:
             return f"row {self.row[at]}"
@@ -200,12 +200,10 @@ def dataset_fields(rows: Observations, schema: Any, channels_known: bool = True)
     rows = rows.leave_out(unusable(rows), strict=schema.strict)
     if schema.strict:
         rows.report.refuse_words()
-    if schema.since is not None:
-        early = rows.times < parse_time(schema.since, rows.time_zone)
-        rows = rows.leave_out([(f"{schema.time!r} is before {schema.since}", early)])
-    if schema.until is not None:
-        late = rows.times > parse_time(schema.until, rows.time_zone)
-        rows = rows.leave_out([(f"{schema.time!r} is after {schema.until}", late)])
+    for limit, where, sign in ((schema.since, "before", -1), (schema.until, "after", 1)):
+        if limit is not None:
+            beyond = sign * (rows.times - parse_time(limit, rows.time_zone)) > 0
+            rows = rows.leave_out([(f"{schema.time!r} is {where} {limit}", beyond)])
     if rows.channel_names is not None and rows.channels is not None and not channels_known:
         seen = np.bincount(rows.channels, minlength=len(rows.channel_names)) > 0
         names = tuple(name for name, there in zip(rows.channel_names, seen, strict=True) if there)
@@ -274,9 +272,10 @@ def with_typical_errors(rows: Observations) -> Observations:
         for c in np.unique(channel[bare]):
             errors = values[(channel == c) & known, e]
             values[bare & (channel == c), e] = np.median(errors if len(errors) else values[known, e])
+        rows = replace(rows, values=values)
         which = rows.ids[np.unique(rows.series[bare & (rows.series >= 0)])]
         reason = f"series have {name!r} but no {error!r} at all, and are read with the median error of the others"
-        rows = replace(rows, values=values).doubting(reason, len(which), listed(which[:1]))
+        rows = rows.doubting(reason, len(which), listed(which[:1])) if len(which) else rows
     return rows
 
 
@@ -356,11 +355,9 @@ def suspects(rows: Observations) -> Observations:
     from the median as any other, and by 20 robust deviations; by 100 if it occurs fewer than ten times, by 1,000 if it
     occurs once and is not whole. For numbers of nines 20 always do. No row is changed.
     """
-    by_channel = slice(None) if rows.channels is None else np.argsort(rows.channels, kind="stable")
-    ends = [] if rows.channels is None else np.cumsum(np.bincount(rows.channels))[:-1]
-    order, doubts, values = np.arange(len(rows.times))[by_channel], [], measured(rows)
+    doubts, values, parts = [], measured(rows), by_channel(rows)
     for v, name in enumerate(rows.value_names):
-        for c, at in enumerate(np.split(order, ends)):
+        for c, at in enumerate(parts):
             column = values[at, v]
             where = [] if rows.channel_names is None else [f"channel {rows.channel_names[c]!r}"]
             where += [f"column {name!r}"] if not where or len(rows.value_names) > 1 else []
