@@ -275,8 +275,8 @@ class FinetuningOptions:
     save time, or to judge what pre-training learnt."""
     predictor: Predicting = "auto"
     """Fine-tuning and prediction: what predicts labels: the network (model), boosted trees on summary features
-    (features), or the weighted average of these and further methods that suit (combined). auto: combined, unless
-    another is clearly better on validation series; without these, model. Set model for the network alone."""
+    (features), or a weighted average of these and other suitable methods (combined). auto: combined, unless
+    another is better on validation series; without these, model. Set model for the network alone."""
     members: int | None = None
     """Pre-training and fine-tuning: number of networks, trained from different seeds, whose predictions are averaged.
     Without it 1, or 3 if --decide is or becomes f1, the rarest class has few series and there is no --minutes. Raise
