@@ -169,8 +169,8 @@ def _folds(lengths: np.ndarray) -> np.ndarray:
 
 
 def _part(on_step: Step, number: int, parts: int) -> Step:
-    """Return the callback (steps done, steps in all) of part `number`, from 0, of some equal parts of a job, or None.
+    """Return a callback for part `number` (from 0) of equal parts of a job; None if `on_step` is None.
 
-    It is None if `on_step`, the callback of the whole job, is.
+    Called with (steps done, steps in all) of the part, it calls `on_step` with those of the whole job.
     """
     return on_step and (lambda done, total: on_step(number * total + done, parts * total))

@@ -54,10 +54,11 @@ def standardise(
 ) -> tuple[Float[Tensor, "B N"], Float[Tensor, "B N"], Float[Tensor, "B N"], Scale]:
     """Standardise each series by its visible observations.
 
-    The unit of time is the median gap within channels, 1 if there is no gap. A channel's location is its median, the
-    lower one of two. Its spread is the root mean square about the median, in which values farther than five robust
-    deviations (1.48 median absolute ones; where these are 0, mean absolute ones) count as five; the spread of a
-    constant channel is the size of its value, or 1.
+    Time counts from the first visible observation. Its unit is the median gap within channels, 1 if there is no gap. A
+    channel's location is its median, the lower one of two. Its spread is the root mean square of the distances to the
+    median, each at most five robust deviations. A robust deviation is 1.48 times the median distance; if this is 0, the
+    mean distance. The spread of a constant channel is the size of its value, or 1 for 0. A channel without a visible
+    observation has the location 0 and the spread 1.
 
     Args:
         times, channels, values: of N observations in each series; channels count from 0.
@@ -65,8 +66,9 @@ def standardise(
         errors: standard errors, NaN where unknown; None if all are.
 
     Returns:
-        Positions, standardised values, relative noise and the scale, all float64. Noise is the squared standard error
-        over the channel's mean one, in which an unknown one counts as 0, from 0.001 to 1000; 1 where it is unknown.
+        Times in these units, standardised values, relative noise and the scale, all float64. Noise is the squared
+        standard error divided by the channel's mean one, in which unknown ones count as 0. It is limited to 0.001 to
+        1000, and 1 where the error is unknown.
     """
     batch, most = len(times), int(channels.max()) + 1
     units = Units.of(channels, times, visible, most)

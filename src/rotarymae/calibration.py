@@ -296,7 +296,7 @@ class Calibration(nn.Module):
 
 
 def prior() -> Float[Tensor, "T P"]:
-    """Return the coefficients before any fit: mostly the model, with its spread, for every series and distance.
+    """Return the coefficients before any fit, which leave predictions nearly as the model makes them.
 
     They are float64, with the P coefficients of a query as columns, and a row for each of the T numbers that describe a
     channel; only the row of the first, the constant 1, differs from 0.

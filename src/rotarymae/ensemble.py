@@ -132,7 +132,7 @@ def load(source: str | Path, precision: Precision = "auto") -> Pipeline:
     Returns
     -------
     Pipeline
-        The pipeline, in evaluation mode and on the CPU.
+        The pipeline, or the `Ensemble`, which is one; in evaluation mode and on the CPU.
 
     Raises
     ------

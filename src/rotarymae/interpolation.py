@@ -166,12 +166,12 @@ def interpolate(
     queries: Queries,
     on_step: Any = None,
 ) -> Interpolation:
-    """Predict values of series at given times with a trained model, in the table's units, with error bands.
+    """Predict values of series at given times with a trained model, in the table's units.
 
-    Predictions are in the order of the queries. They are calibrated if the pipeline has a calibration. Series longer
-    than the model reads at once are cut into overlapping pieces; in an overlap the prediction passes smoothly from one
-    to the next. If the queries have standard errors, the bands are those of observations with these errors, else those
-    of the curve.
+    They have deviations and error bands, unless the likelihood of the model is "point". Predictions are in the order of
+    the queries. They are calibrated if the pipeline has a calibration. Series longer than the model reads at once are
+    cut into overlapping pieces; in an overlap the prediction passes smoothly from one to the next. If the queries have
+    standard errors, the bands are those of observations with these errors, else those of the curve.
 
     Args:
         pipeline: has a MaskedAutoencoder of series and its preprocessor.
@@ -337,7 +337,7 @@ def _warn_if_joint(model: MaskedAutoencoder, queries: Queries, dataset: SeriesDa
     """Warn (InputWarning) if predictions at some queries depend on too many other queries.
 
     They do in a model with decoder_attention="joint", in which queries attend to one another. Too many are more than
-    `CURVE` (4) for each observation of the series; the message names the series with the most.
+    `CURVE` (4) for each observation of a series; the message names the series with the most for each observation.
     """
     if model.config.decoder_attention == "joint" and (queries.lengths > CURVE * np.asarray(dataset.lengths)).any():
         most = int((queries.lengths / dataset.lengths).argmax())

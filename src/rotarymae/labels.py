@@ -261,7 +261,10 @@ class NumberTargets(Target):
     def __post_init__(self) -> None:
         """Raise InputError unless there are as many positive deviations as means, and at least one."""
         if not self.mean or len(self.mean) != len(self.std) or min(self.std) <= 0:
-            raise InputError(f"targets have means {self.mean} and deviations {self.std}; wanted positive deviations.")
+            raise InputError(
+                f"the scaling of targets has the means {self.mean} and deviations {self.std}; wanted a positive "
+                "deviation for each mean. Fit anew, or load an undamaged model."
+            )
 
     @staticmethod
     def check(targets: Any, series: int) -> np.ndarray:

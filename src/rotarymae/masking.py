@@ -210,7 +210,9 @@ def split(tokens: Tokens, mask: Bool[Tensor, "B N"]) -> tuple[Tokens, Tokens]:
     if least_seen == 0:
         raise InputError(f"row {int((seen == 0).nonzero()[0])} has no visible token; leave at least one.")
     if all_hidden == 0:
-        raise InputError("the mask hides nothing; hide a token in some row of two or more, so that one is predicted.")
+        raise InputError(
+            "the mask hides nothing; hide a token in a row that has at least two, so that one is predicted."
+        )
     return compact(tokens, ~mask), compact(tokens, mask)
 
 

@@ -72,10 +72,10 @@ class Target(ABC):
     def decided(self, truth: np.ndarray, unseen: np.ndarray, config: FitConfig, reporter: Reporter) -> Self:
         """Return a copy with weights by which a class is decided from probabilities; this base method returns `self`.
 
-        `ClassLabels` overrides it; the base method reads no argument.
+        `ClassLabels` overrides it; the base method uses no argument.
 
         Args:
-            truth: encoded targets of the training and the validation series.
+            truth: encoded targets of the training series, then of the n validation series.
             unseen: predictions for the n validation series, [n, classes], by methods that have not learnt these series.
             config: the options of the fit.
             reporter: shows what was decided.
@@ -234,10 +234,10 @@ def _is_label(label: Any) -> bool:
 
 
 def narrowed(labels: np.ndarray) -> np.ndarray:
-    """Return an array of objects as one of numbers, strings or booleans; other objects, such as dates, stay objects.
+    """Return labels of dtype object as an array of numbers, strings or booleans, if they are such.
 
-    The array itself is returned if it is of another type or empty, if a label is missing, or if some labels are text
-    and others not.
+    The array itself is returned if its dtype is not object or it is empty, if a label is missing, or if some labels are
+    text and others not. Other objects, such as dates, stay objects.
     """
     if labels.dtype != object or not labels.size or are_mixed(labels) or not has_label(labels).all():
         return labels

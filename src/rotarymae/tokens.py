@@ -295,8 +295,8 @@ def _check_shapes(values: Tensor, positions: Tensor, padding: Tensor | None, obs
         or not 1 <= observed.shape[2] <= values.shape[2]
     ):
         raise InputError(
-            f"observed is {observed.dtype} of shape {tuple(observed.shape)}; give bool [batch, tokens, values] for "
-            f"at most all of the values {tuple(values.shape)}."
+            f"observed is {observed.dtype} of shape {tuple(observed.shape)}; give bool [batch, tokens, k] for the "
+            f"first k of the values {tuple(values.shape)}."
         )
 
 

@@ -228,7 +228,7 @@ def _warn_of_training_series(run: Path, ids: np.ndarray) -> None:
 
     Args:
         run: folder of the model. Its predictions.parquet says in which part of the run each series was; those of any
-            part but "test" count. Without this file, or if it is not that of a run, nothing happens.
+            part but "test" count. Without this file, or a column "part" in it, nothing is checked.
         ids: [S] ids of the series to be scored.
     """
     import pyarrow.parquet as pq

@@ -147,10 +147,10 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
 
     @classmethod
     def _suited(cls, pipeline: Pipeline, folder: str | Path) -> Pipeline:
-        """Return the part of a loaded pipeline that does the estimator's job; this method returns it whole.
+        """Return the part of a loaded pipeline that the estimator uses; this base method returns the whole.
 
-        Classes that override it return the whole or the pre-trained part, or raise InputError for a pipeline that
-        cannot do the job. `folder`, from which it was loaded, is for their messages, and is not read here.
+        Subclasses return the whole or its pre-trained part, or raise InputError for a pipeline that cannot do their
+        job. `folder`, from which it was loaded, is for their messages; the base method ignores it.
         """
         return pipeline
 
@@ -311,12 +311,13 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
     def _columns_of(self, X: Any, start: Pipeline | None) -> dict[str, Any] | None:
         """Return the layout of a training data frame, {field of TableSchema: value}, to be kept with the pipeline.
 
-        It has no `errors`, which the preprocessor knows. None if X is not a data frame.
+        It is made of the estimator's parameters, without `errors`, which the preprocessor knows. None if X, the data as
+        the caller gave them, are no data frame.
 
         Args:
-            X: the data as the caller gave them.
+            X: see above; not read further.
             start: the trained pipeline to start from, or None. If the command trained it, its layout is returned, with
-                this frame's names of id, time and channel.
+                the estimator's names of id, time and channel.
         """
         if not is_frame(X):
             return None

@@ -46,7 +46,7 @@ class Partner(Protocol):
     def rows(cls, task: str, dataset: AnyDataset) -> int:
         """Return the number of series and altered copies of series that the method is to learn from.
 
-        This base method returns the number of series, for no copies.
+        This base method returns the number of series, as it makes no copies.
 
         Args:
             task: "classification", "regression" or "survival".

@@ -107,7 +107,7 @@ def fit_trees(
         data = lightgbm.Dataset(features, target, weight=weight, params=parameters)
         text = lightgbm.train(parameters | objective, data).model_to_string(num_iteration=-1)
     except lightgbm.basic.LightGBMError as error:
-        raise InputError(f"gradient boosting failed: {error}") from None
+        raise InputError(f"LightGBM could not be trained: {error}. Use predictor='model' to do without it.") from None
     return _canonical(text, features.shape[1], classes)
 
 

@@ -289,7 +289,7 @@ def fit_partners(
             continue
         try:
             if task == "classification" and len(np.unique(truth[train])) < outputs:
-                raise InputError("each class of the model needs a series to train on")
+                raise InputError("some class has no series to train on")
             with reporter.bar(kind.title) as on_step:
                 on_step(0, 2)
                 started, count = time.monotonic(), _rows(kind, task, part, most)

@@ -376,10 +376,9 @@ def _largest_slope(g: Groups) -> Floats:
 
 
 def _correlation_with_time(g: Groups) -> Floats:
-    """Return Pearson's correlation of values and times in each group, [G].
+    """Return Pearson's correlation of values and times in each group, [G]; G counts groups with observations only.
 
-    [G] has a number for each group with observations. NaN for fewer than 3 of them, or where all values or all times
-    are equal.
+    NaN for fewer than 3 observations, or where all values or all times are equal.
     """
     slope = g.slope(g.t, g.x, np.ones(len(g.x), bool))
     time = g.t - g.mean(g.t)[g.group]
@@ -389,8 +388,8 @@ def _correlation_with_time(g: Groups) -> Floats:
 def rise(g: Groups, share: float) -> Floats:
     """Return the time to each group's peak from the last value before it that is below median + share · height, [G].
 
-    [G] has a number for each group with observations; the height is the peak's value less the median. NaN where there
-    is no such value.
+    A group is the observations of a series in a channel; G counts those with observations. The height is the peak's
+    value less the median. NaN where there is no such value.
     """
     before, _ = g.edges(share)
     return np.where(before >= 0, g.t[g.peak] - g.t[before], np.nan)
@@ -399,8 +398,8 @@ def rise(g: Groups, share: float) -> Floats:
 def fall(g: Groups, share: float) -> Floats:
     """Return the time from each group's peak to the first value after it that is below median + share · height, [G].
 
-    [G] has a number for each group with observations; the height is the peak's value less the median. NaN where there
-    is no such value.
+    A group is the observations of a series in a channel; G counts those with observations. The height is the peak's
+    value less the median. NaN where there is no such value.
     """
     _, after = g.edges(share)
     return np.where(after < len(g.x), g.t[np.minimum(after, len(g.x) - 1)] - g.t[g.peak], np.nan)

@@ -321,7 +321,11 @@ class ObservationPreprocessor(Preprocessor):
     # ── tokens ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def rows(self, dataset: SeriesDataset, index: np.ndarray) -> Rows:
-        """Collect the series at `index`, int [B], as `Rows`, in the table's units and padded to the longest."""
+        """Collect the series at `index`, int [B], as `Rows`: as in the table, a row per observation, padded at the end.
+
+        They are neither scaled nor joined by time. With `limits`, a column for each predicted value follows the values:
+        -1 for an upper limit, 1 for a lower one, else 0.
+        """
         columns, lengths = dataset.gather(index), dataset.offsets[index + 1] - dataset.offsets[index]
         values = np.asarray(columns.values)
         if self.limits:
@@ -516,11 +520,11 @@ class ObservationPreprocessor(Preprocessor):
                 )
 
     def warn_of_other_units(self, dataset: SeriesDataset) -> None:
-        """Warn (InputWarning) of channels whose values lie far from training's, or spread unlike them.
+        """Warn, by one InputWarning, of channels whose values lie far from training's, or spread unlike them.
 
         They may be in another unit. Standardised as in training, they have a median beyond ±5, an interquartile range
-        beyond 10, or a deviation below 0.002 but not 0. Nothing is compared if there are fewer than ten series, nor are
-        channels with fewer than a hundred values, and columns with the transform "none".
+        beyond 10, or a deviation below 0.002 but not 0. A large data set is sampled. Nothing is compared if there are
+        fewer than ten series, nor are channels with fewer than a hundred values, and columns with the transform "none".
         """
         if len(dataset) < MIN_SERIES_TO_COMPARE:
             return

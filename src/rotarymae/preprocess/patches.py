@@ -171,7 +171,7 @@ class PatchPreprocessor(Preprocessor):
         return ((array.double() - self.mean) / self.std).float()
 
     def unscale(self, scaled: np.ndarray) -> np.ndarray:
-        """Return a standardised array [*sizes, C] in its own units, float32: the inverse of `scale`."""
+        """Return a standardised array [*sizes, C] in its own units by channel, float32; see `scale`."""
         return (torch.from_numpy(np.asarray(scaled, np.float32)) * self.std.float() + self.mean.float()).numpy()
 
     def describe(self) -> dict[str, Any]:

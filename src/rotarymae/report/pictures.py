@@ -65,10 +65,10 @@ class Picture:
 
 
 def draw_series(outcome: Outcome) -> Parts:
-    """Yield drawings of six scored series (fewer if there are fewer), chosen at random, one drawing each.
+    """Yield drawings of six scored series (fewer if there are fewer), one drawing each.
 
-    Each shows the visible and the hidden observations, the predicted curve and its bands, by the first column of
-    values. Nothing is yielded if the run did not interpolate.
+    The same ones are chosen each time, at random. Each drawing shows the visible and the hidden observations, the
+    predicted curve and its bands, by the first column of values. Nothing is yielded if the run did not interpolate.
     """
     if outcome.visible is None or outcome.hidden is None:
         return

@@ -119,7 +119,7 @@ def without(column: pa.Array, words: Sequence[str]) -> pa.Array:
 def without_missing(column: pa.Array, na: Sequence[str] = ()) -> pa.Array:
     """Return a column of texts with null in place of cells that mean "missing".
 
-    These are the cells that equal a word of `MISSING`, such as "", "NA", "null" and "-", or of `na`. Whitespace counts:
+    These are the cells that equal a word of `MISSING`, such as "", "NA", "null" and "-", or of `na`, letter by letter:
     " NA" stays.
     """
     return without(column, (*MISSING, *na))

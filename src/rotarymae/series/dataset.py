@@ -665,7 +665,9 @@ class SeriesDataset:
                 raise InputError(f"{name} has {len(part)} entries, times has {count}; give one per series.")
         for what, part, names in (("channels", channels, channel_names), ("positions", positions, position_names)):
             if part is None and names is not None:
-                raise InputError(f"names {listed(names)} need {what}=[...], one array per series.")
+                raise InputError(
+                    f"the names {listed(names)} come without arrays; give {what}=[...], one array per series."
+                )
         labels = distinct(np.arange(count) if ids is None else ids, "ids")
         known = labels.to_pylist()
         when = flat_arrays(times, "times", known, axes=1)

@@ -52,12 +52,12 @@ class ReadingReport:
 
     @property
     def dropped(self) -> int:
-        """Number of rows that are left out, for missing values or other reasons, without merged ones."""
+        """Number of rows that were not read, those of `missing` and `left_out`; merged ones do not count."""
         return sum(self.missing.values()) + sum(self.left_out.values())
 
     @property
     def kept(self) -> int:
-        """Number of observations that were read: rows that are neither left out nor merged with another."""
+        """Number of observations that were read: `total` without `dropped` rows and those merged into another."""
         return self.total - self.merged - self.dropped
 
     def __add__(self, other: ReadingReport) -> ReadingReport:

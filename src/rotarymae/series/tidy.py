@@ -99,12 +99,14 @@ class Observations:
     def leave_out(
         self, reasons: Iterable[tuple[str, np.ndarray]], counter: str = "left_out", strict: bool = False
     ) -> Observations:
-        """Return the observations without some rows, which are counted by reason in the report.
+        """Return the observations without the rows that `reasons` mark.
+
+        The report counts them by reason, and has the first row of each.
 
         Args:
             reasons: pairs (words, mask [n] of the rows); a row with several reasons counts for the first.
             counter: the field of the report that counts them, "left_out" or "missing".
-            strict: whether such rows raise an error instead.
+            strict: whether an error is raised if there are such rows.
 
         Raises:
             InputError: there are such rows, and `strict` ("unusable-cell").

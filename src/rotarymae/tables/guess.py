@@ -106,7 +106,7 @@ class Rule:
         return min(places) - bonus + (0 if len(words) == 1 else 0.25 + 0.01 * len(words))
 
     def fits(self, words: Sequence[str]) -> bool:
-        """Return whether a column's name, split by `pieces`, has a word of the rule and none that it excludes."""
+        """Return whether the words of a column's name, from `pieces`, include one of `self.words`, none of `never`."""
         return self.rank(words) < np.inf
 
 
@@ -775,9 +775,10 @@ class _Proposer:
         return None
 
     def refuse_dates_without_year(self) -> None:
-        """Raise InputError ("no-time") if the time is a column of days of the month, next to months but no years.
+        """Raise InputError ("no-time") if the time holds days of the month, and the table months but no years.
 
-        These are known by their names (`DATE_PARTS`); months must hold numbers from 1 to 12, and days from 1 to 31.
+        Columns of these are known by their names (`DATE_PARTS`); months must hold numbers from 1 to 12, and days from 1
+        to 31.
         """
         time = self.column("time")
         names = {name.lower(): name for name in self.columns}

@@ -564,7 +564,7 @@ def _joined_static(parts: Sequence[dict[str, np.ndarray]], counts: Sequence[int]
 def _joined(reports: list[ReadingReport]) -> ReadingReport:
     """Add up the reports on the parts of a table, at least one.
 
-    Raises InputError ("mixed-zones") if some parts have dates with a zone, and some without.
+    Raises InputError ("mixed-zones") if some parts with rows have dates with a zone, by their notes, and some without.
     """
     if len({NO_ZONE in report.notes for report in reports if report.total}) > 1:
         raise InputError(
@@ -586,8 +586,9 @@ def announce(report: ReadingReport | None) -> None:
 def _facts(rows: Observations, codes: np.ndarray, names: np.ndarray) -> dict[str, np.ndarray]:
     """Turn rows without a time into static columns: {channel: one value for each of S series}.
 
-    A channel's column holds the value in the first such row of each series, float64, with NaN for a series without one.
-    If none of these first rows has a value, the column says whether the series has such a row, as booleans.
+    Only channels with such rows have a column. It holds the value in the first such row of each series, float64, with
+    NaN for a series without one, and for a limit ("<5"). If none of these first rows has a value, the column says
+    whether the series has such a row, as booleans.
 
     Args:
         rows: all rows; only the first of their columns of values is used. S is the number of their ids.

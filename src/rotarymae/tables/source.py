@@ -670,11 +670,14 @@ def open_source(source: Any, header_row: int | None = None, numbered: str | None
 
 
 def _without_deep_lists(source: Source) -> Source:
-    """Return the table with columns of maps or lists within lists moved to its `unreadable` ones (error "nested")."""
+    """Return the table with some columns moved to its `unreadable` ones (error "nested").
+
+    These are columns of maps, and of lists whose entries are lists, maps or structs.
+    """
     kinds = source.kinds
     deep = {
         name: InputError(
-            f"column {name!r} holds lists within lists, which are not opened; make a row of each inner entry first, as "
+            f"column {name!r} is of type {kind}, which is not opened; make a row of each inner entry first, as "
             "jq does, or pandas.json_normalize with record_path.",
             code="nested",
         )

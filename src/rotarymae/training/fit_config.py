@@ -243,8 +243,8 @@ class TrainingOptions(LoopOptions):
     them 0.9 0.95 in pre-training and 0.9 0.999 in fine-tuning. Set them only to repeat a published training."""
     validation_fraction: float = 0.15
     """Pre-training and fine-tuning: share of the training series that no network is trained on; they choose the best
-    pass and what predicts. With fewer than ten series, and no --split-by, there are none. Set 0 to train on all, raise
-    it for surer choices."""
+    pass, and which method predicts. With fewer than ten series, and no --split-by, there are none. Set 0 to train on
+    all, raise it for surer choices."""
     window: int | None = None
     """Pre-training, fine-tuning and prediction: cut longer series into windows of this many observations, which are
     read one by one; without it, only long series are cut, into windows that the run chooses. Lower it if memory does
