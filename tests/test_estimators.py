@@ -232,6 +232,7 @@ def test_bad_series(case, lists):
         ([{}] * 24, ["type dict"]),
         ([np.nan] + [i + 0.5 for i in range(23)], ["continuous"]),
         ([None] + [i + 0.5 for i in range(23)], ["continuous"]),
+        ([[i + 0.5] for i in range(24)], ["continuous"]),
         ([[1], [1, 2]] * 12, ["unequal length"]),
     ],
 )

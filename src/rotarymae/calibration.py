@@ -273,7 +273,10 @@ class Calibration(nn.Module):
         optimizer = torch.optim.LBFGS(free, max_iter=STEPS, line_search_fn="strong_wolfe")
 
         def whole() -> tuple[Tensor, Tensor, Tensor]:
-            """Return all knots (with the additional trait), offsets and `freedom` at this step, fixed ones included."""
+            """Return all knots and offsets at this step, the fixed columns included, and `freedom`.
+
+            They have the shapes of the attributes, but knots have a last trait more, as `loss` expects.
+            """
             knots, offsets = start.clone(), self.offsets.clone()
             knots[..., columns], offsets[..., columns] = free[:2]
             return knots, offsets, PRIOR_FREEDOM + FREEDOM_SPREAD * free[2]

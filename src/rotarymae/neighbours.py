@@ -205,8 +205,8 @@ class NeighbourHead(nn.Module):
             tokens: M queries in each of B rows, of width D, as the decoder returns them.
             near: the K = 9 numbers of the function `neighbours` for each value; the first is the value on the straight
                 line.
-            corrected: True for values whose outputs the small network takes part in. Elsewhere its part is 0, to save
-                time. None means all.
+            corrected: True for values whose outputs the small network takes part in. Elsewhere only the
+                linear layer corrects, which saves time. None means all.
         """
         line = near[..., 0]
         corrected = torch.ones_like(line, dtype=torch.bool) if corrected is None else corrected

@@ -675,7 +675,7 @@ class Pipeline:
         known: Any = self.preprocessor
         if known is None:
             raise InputError(
-                "the model has no preprocessor, as it was not trained on a data set; give tokens to its model itself."
+                "the model has no preprocessor, as it was not trained on a data set; give tokens to `pipeline.model`."
             )
         if known.kind == "patches":
             dataset = as_arrays(X, known.patch_size, known.sample_rate)

@@ -128,7 +128,7 @@ def _run(
     preprocessor: Any = pipeline.preprocessor
     if preprocessor is None:
         raise InputError(
-            "the model has no preprocessor, as it was not trained on a data set; give tokens to its model itself."
+            "the model has no preprocessor, as it was not trained on a data set; give tokens to `pipeline.model`."
         )
     windows = preprocessor.windows(dataset)
     preprocessor.check(windows.dataset)

@@ -116,7 +116,7 @@ class Queries:
         channels: Sequence[np.ndarray] | None = None,
         positions: Sequence[np.ndarray] | None = None,
     ) -> Queries:
-        """Create queries at given times of each series, in each of its channels, without errors.
+        """Create queries at given times of each series, in each channel of the data set, without errors.
 
         In a series with channels, all times are asked in its first channel, then all in the second, and so on.
 

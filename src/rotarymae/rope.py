@@ -96,8 +96,6 @@ def sincos(positions: Float[Tensor, "B N A"], embed_dim: int, base: float = 10_0
     """Return sines and cosines of positions to add to embeddings: the baseline encoding.
 
     It is that of Vaswani et al. (arXiv:1706.03762, section 3.5), extended to real-valued positions on several axes.
-    Visible and masked tokens get the encoding of their real position; the published code of RoMAE numbers tokens
-    instead, off by one.
 
     Args:
         positions: of N tokens in each of B rows, on A axes.
@@ -106,7 +104,8 @@ def sincos(positions: Float[Tensor, "B N A"], embed_dim: int, base: float = 10_0
 
     Returns:
         D/A numbers for each axis, axis after axis: the sines at all its frequencies, then the cosines. They have the
-        dtype of float32 or float64 positions, else float32.
+        dtype of float32 or float64 positions, else float32. Visible and masked tokens get the encoding of their real
+        position; the published code of RoMAE numbers tokens instead, off by one.
     """
     phase = angles(positions, frequencies(embed_dim, positions.shape[-1], 1.0, base))
     phase = phase.unflatten(-1, (positions.shape[-1], -1))

@@ -70,9 +70,9 @@ class Target(ABC):
         return 1
 
     def decided(self, truth: np.ndarray, unseen: np.ndarray, config: FitConfig, reporter: Reporter) -> Self:
-        """Return a copy with weights by which a class is decided from probabilities; this base method returns `self`.
+        """Return `self`; `ClassLabels` returns a copy with weights by which a class is decided from probabilities.
 
-        `ClassLabels` overrides it; the base method uses no argument.
+        This base method uses no argument.
 
         Args:
             truth: encoded targets of the training series, then of the n validation series.

@@ -78,9 +78,10 @@ def read_pictures(
     def read(path: Path) -> np.ndarray:
         """Read one picture as an array [rows, columns, 1 or 3], rotated, and scaled down if larger than `longest_side`.
 
-        Adds its file's name to `stacks` if it has several frames, and to `depths` under the name of its depth, such as
-        "32 bits", if it is the first of this depth. Raises InputError for a picture smaller than a patch, or with NaN
-        or infinity.
+        8 bits stay as they are, 16 bits become float32 with white at 255, and 32 bits keep their numbers. Of several
+        frames the first is read, and the file's name is added to `stacks`. The name of the first file of each depth is
+        kept in `depths`, under such as "32 bits". Raises InputError for a picture smaller than a patch, or with NaN or
+        infinity; Pillow's errors, of a broken file, pass.
         """
         with image.open(path, formats=PICTURE_FORMATS) as opened:
             opened.filename = ""  # Pillow maps a TIFF that has one into memory, and mixes up the rows of a turned one

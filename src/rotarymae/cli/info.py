@@ -199,8 +199,8 @@ def _command(table: Path, schema: tables.TableSchema, label: str | None, event: 
 
 
 def _words(value: Any) -> str:
-    """Return an option's value as one types it on a command line.
+    """Return an option's value as words for a reader: a tuple with spaces between, True, of a flag, as nothing.
 
-    A tuple becomes its words with spaces between; True, of a flag, becomes ""; an empty text becomes two quotes.
+    An empty text becomes two quotes; nothing else is quoted.
     """
     return " ".join(value) if isinstance(value, tuple) else ("" if value is True else str(value) or "''")

@@ -173,10 +173,9 @@ class RoMAEClassifier(ClassifierMixin, ClassificationOptions, _Supervised):
         self.classes_ = np.array(getattr(pipeline.labels, "classes", ()))
 
     def _targets(self, y: Any) -> Any:
-        """Check class labels and return them as they are, except that one column [S, 1] becomes [S].
+        """Check class labels and return them as they are; the name of a column and a dictionary are not checked.
 
-        The latter warns with scikit-learn's DataConversionWarning. The name of a column and a dictionary are not
-        checked.
+        One column [S, 1] becomes [S], with scikit-learn's DataConversionWarning.
 
         Raises:
             InputError: numbers that are measurements rather than classes, as scikit-learn judges; lists of unequal
@@ -186,8 +185,8 @@ class RoMAEClassifier(ClassifierMixin, ClassificationOptions, _Supervised):
             return y
         labels = as_targets(y)
         if labels.ndim == 2 and labels.shape[1] == 1:
-            flat = column_or_1d(y, warn=True)
-            return y.iloc[:, 0] if hasattr(y, "iloc") else flat  # whose index may be ids
+            labels = column_or_1d(y, warn=True)
+            y = y.iloc[:, 0] if hasattr(y, "iloc") else labels  # whose index may be ids
         known = narrowed(labels[has_label(labels)]) if labels.ndim else labels
         if known.dtype.kind == "f" and known.size and np.isfinite(known).all():
             try:

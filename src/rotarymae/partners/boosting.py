@@ -91,10 +91,10 @@ def fit_trees(
             raise InputError(f"boosted hazards need {least} series to learn from, and have {len(features)}; add some.")
 
         def gradients(log_risk: Floats, _: Any) -> tuple[Floats, Floats]:
-            """Return first and second derivatives [S] of Cox's negative log partial likelihood by log-risks [S].
+            """Return first and second derivatives [S] of `FollowUp.nats`, Cox's likelihood, by log-risks [S].
 
-            The second derivative is approximated by the expected number of events, as in a Poisson likelihood. LightGBM
-            passes a second argument, which is not read.
+            Log-risks are limited to ±`MAX_LOG_RISK`. The second derivative is approximated by the expected number of
+            events, as in a Poisson likelihood. LightGBM passes a second argument, which is not read.
             """
             expected = follow_up.expected(np.clip(log_risk, -MAX_LOG_RISK, MAX_LOG_RISK))
             return expected - target, expected

@@ -60,8 +60,8 @@ class FollowUp:
     def expected(self, log_risk: Floats) -> Floats:
         """Return the number of events that is expected of each of S series while it was at risk, [S].
 
-        Hazards are the `rates` at the same log-risks. Expected minus observed events of a series is the derivative of
-        `nats` by its log-risk.
+        It is the exponential of the log-risk times the sum of exposure times `rates` over intervals. Expected minus
+        observed events of a series is the derivative of `nats` by its log-risk.
 
         Args:
             log_risk: [S] log-risk of each series of this follow-up.

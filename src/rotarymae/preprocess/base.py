@@ -96,10 +96,9 @@ class Preprocessor(nn.Module):
         return tokens
 
     def complete(self, tokens: Tokens) -> Tokens:
-        """Return tokens as a model reads them, made after some have been hidden.
+        """Return visible tokens with what a model reads in addition, computed once some tokens are hidden.
 
-        This base method returns `tokens` themselves. A subclass may add what depends on the tokens that are still
-        visible, such as the latest value of each channel.
+        It may be the latest value of each channel. This base method adds nothing, and returns `tokens` themselves.
 
         Args:
             tokens: those of `tokens_of`, without hidden ones.

@@ -400,8 +400,8 @@ class ObservationPreprocessor(Preprocessor):
         """Return what the model reads of visible tokens.
 
         With joined times it is every channel's latest value at each time, whether it is new, and how recent it is. With
-        limits ("<5"), it is the same tokens with `observed` False for limits, so that no query takes one for the value
-        of its neighbour. Otherwise it is `tokens` themselves.
+        limits ("<5"), which exclude joined times, it is the same tokens with `observed` False for limits and True for
+        measured values, so that no query takes a limit for the value of its neighbour. Otherwise it is `tokens`.
         """
         if self.limits:
             return replace(tokens, observed=self.sides(tokens) == 0, check_values=False)

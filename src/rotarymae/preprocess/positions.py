@@ -57,7 +57,7 @@ class PositionScaling(nn.Module):
 
     @property
     def reach(self) -> float:
-        """Return the largest |position| in time of the training set, in units of time."""
+        """Return the largest |position| in time of the training set, in multiples of `unit`."""
         return float(self.training_reach[0])
 
     @classmethod

@@ -230,9 +230,9 @@ class ValueScaling(nn.Module):
     ) -> Tensor:
         """Return standard errors in standardised units, float64 [..., V].
 
-        Each is half the standardised distance between one error below the value and one above. Where values are
-        compressed and the slope changes within a large error, that is closer to the true deviation than the slope at
-        the value.
+        Each is half the standardised distance, without cut-off, between one error below the value and one above. Where
+        values are compressed and the slope changes within a large error, that is closer to the true deviation than the
+        slope at the value.
 
         Args:
             values, errors: V values in each row and their standard errors, in the table's units; a negative error

@@ -206,7 +206,10 @@ def importances(pipeline: Pipeline) -> Question:
     labels, limit = pipeline.require_labels(), pipeline.require_series().window or np.inf
 
     def answer(dataset: SeriesDataset, on_step: Any) -> Answers:
-        """Return a data set's observations with their importances as a table; warn of series that are too long."""
+        """Return a table of a data set's observations, each with its importance and the prediction for its series.
+
+        Importances are NaN for series longer than the model reads at a time, of which it warns (InputWarning).
+        """
         dataset = pipeline.dataset(dataset)
         fits = np.flatnonzero(dataset.lengths <= limit)
         importance = [np.full(length, np.nan) for length in dataset.lengths]

@@ -676,7 +676,8 @@ def sheet_as_text(path: Path, changed: int) -> Path:
     """Copy the first sheet of an Excel file to a CSV file in the temporary folder; return the copy's path.
 
     Each row becomes a line, blank rows empty ones, so that lines are numbered as in the sheet; blank rows at its end
-    are left out, and so are cells to the right of all rows that are at least half filled. A row that fills its first
+    are left out. Lines are as wide as the longest row, up to its last filled cell, of whose cells at least half are
+    filled; cells further right are left out. A row that fills its first
     cell alone, such as a title above the header, becomes a line of one cell.
 
     Equal calls return the same copy; `changed`, the time of the last change, is there for a new copy after it.

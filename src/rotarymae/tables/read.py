@@ -291,7 +291,7 @@ class TableReader:
         except OSError as error:
             raise InputError(
                 f"{self.source.name} is larger than memory; its sorted columns cannot be written to {folder} "
-                f"({error}). Make room there.",
+                f"({error}). Make room there, or make it writable.",
                 code="no-room",
             ) from error
         if first is None:

@@ -56,8 +56,8 @@ class TableSchema:
         such a table. An empty cell is a missing observation, not a zero.
     numbered
         Reading: common beginning of numbered columns. Set it if each row is a series: FLUX. turns FLUX.1, FLUX.2, ...
-        into the columns FLUX (for --values), number (--time) and series (--id); "" turns 1990, 1991, ... or dates into
-        value.
+        into three columns for --values, --time and --id: FLUX, number, and series. With "", columns 1990, 1991, ... or
+        dates become value.
     tokens
         Reading: with --wide, each value becomes an observation of its own (channel), or all channels of a time become
         one observation (time). Set time if all channels are measured together.
