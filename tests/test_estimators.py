@@ -236,6 +236,7 @@ def test_bad_series(case, lists):
         ([[1], [1, 2]] * 12, ["unequal length"]),
     ],
 )
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")  # of one column
 def test_bad_labels(labels, parts, lists):
     with refuses(*parts):
         RoMAEClassifier(**BOTH).fit(lists[0], labels)
