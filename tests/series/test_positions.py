@@ -83,7 +83,7 @@ def test_content_and_names_count_in_the_fingerprint_and_in_tables():
         ({"positions": [[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]]}, "(3, 1)"),
         ({"positions": [np.full((3, 2), np.nan), np.zeros((4, 2))]}, "'lat' is missing"),
         ({"position_names": ["lat"]}, "1 names for 2"),
-        ({"positions": None}, "need positions"),
+        ({"positions": None}, "give positions=[...]"),
         ({"positions": [np.full(3, 1e39), np.zeros(4)], "position_names": ["lat"]}, "1e+39"),
     ],
 )

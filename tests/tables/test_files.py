@@ -399,7 +399,7 @@ REFUSED: Any = {
         "t.json",
         json.dumps([{"id": "a", "of": [{"x": [{"time": 0, "value": 1}]}]}]),
         {"time": "of.x"},
-        ["'of.x' holds lists within lists", "json_normalize"],
+        ["'of.x' holds lists of lists", "json_normalize"],
     ),
     "no header": ("t.csv", ROWS_ALONE, {}, ["no column 'time'", "'column 1', 'column 2', 'column 3'"]),
     "a column twice": ("t.csv", CSV.replace("time,", "value,"), {"time": "value"}, ["'value'", "twice"]),

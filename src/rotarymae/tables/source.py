@@ -677,8 +677,8 @@ def _without_deep_lists(source: Source) -> Source:
     kinds = source.kinds
     deep = {
         name: InputError(
-            f"column {name!r} is of type {kind}, which is not opened; make a row of each inner entry first, as "
-            "jq does, or pandas.json_normalize with record_path.",
+            f"column {name!r} holds {'maps' if pa.types.is_map(kind) else 'lists of lists or objects'}, which are not "
+            "opened; make a row of each inner entry first, as jq does, or pandas.json_normalize with record_path.",
             code="nested",
         )
         for name, kind in kinds.items()
