@@ -1,6 +1,7 @@
 """The figures of a report: what is drawn, in whose colours, and that no name and no setting changes it."""
 
 import io
+from itertools import pairwise
 
 import matplotlib
 import numpy as np
@@ -128,3 +129,21 @@ def test_a_figure_depends_on_no_global_setting_and_changes_none():
 @pytest.mark.parametrize("name", ["$_$", "cost in $ or a$", "_hidden", "", "x" * 80])
 def test_any_name_can_be_drawn(name):
     drawn(plots.interpolation([0, 1], [1, 2], [0, 1], [name, name], shown=[0, 1], time_label=name, value_label=name))
+
+
+def test_the_axis_of_a_channel_is_by_its_own_values():
+    """Creatinine next to sodium is no outlier; a few bright values among faint ones are."""
+    draw = np.random.default_rng(0)
+    values = np.concatenate([draw.normal(1, 0.1, 20), draw.normal(140, 5, 20), [*draw.normal(0, 1, 18), 400, 900]])
+    channels = np.repeat([0, 1, 2], 20)
+    figure = plots.interpolation(np.tile(np.arange(20), 3), values, channels, ("a", "b", "c"), shown=[0, 1, 2])
+    assert [axes.get_yscale() for axes in shown_axes(drawn(figure))] == ["linear", "linear", "symlog"]
+
+
+def test_dates_below_narrow_panels_do_not_overlap():
+    days = 18_638 + np.tile(np.linspace(0, 320, 9), 2)
+    figure = plots.interpolation(days, days - 18_000, np.repeat([0, 1], 9), ("a", "b"), shown=[0, 1], dates=True)
+    figure.canvas.draw()  # at the resolution at which the boxes are given
+    for axes in shown_axes(figure):
+        boxes = [one.get_window_extent() for one in axes.get_xticklabels() if one.get_text()]
+        assert len(boxes) > 1 and all(one.x1 < other.x0 for one, other in pairwise(boxes))

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, ParamSpec
 import matplotlib.style
 import numpy as np
 from cycler import cycler
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
@@ -29,6 +30,7 @@ LSST_BANDS = {
 # Okabe and Ito's eight colours (yellow darkened, black last), then eight of Tol's muted ones for longer lists.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d1f", "#000000")
 COLOURS += ("#332288", "#44aa99", "#cc6677", "#117733", "#ddcc77", "#882255", "#999933", "#888888")
+HEAVY_TAILED = 50.0  # median distances from the median; a channel that reaches further has a logarithmic axis
 MARKERS = ("o", "^", "s", "D", "v", "p", "P", "X")
 INK, FAINT = "#1f2430", "#5b6270"
 STYLE = {
@@ -148,12 +150,13 @@ def interpolation(
     curve: Curve | None = None,
     time_label: str = "time",
     value_label: str = "value",
-    linear_up_to: float | None = None,
     dates: bool = False,
 ) -> Figure:
     """Draw one series, a panel per channel: observations the model saw (filled), hidden ones (hollow), its prediction.
 
-    The axis of values reaches at most twice the range of a channel's observations beyond them, however wide bands are.
+    Each panel has a value axis of its own. It reaches at most twice the range of the channel's observations beyond
+    them, however wide bands are; if a few values reach far beyond the others, and these are not far from 0, it is
+    logarithmic, but linear around 0.
 
     Args:
         times, values: [n] of the n observations.
@@ -167,8 +170,6 @@ def interpolation(
         hidden: bool [n], True for observations that the model did not see; None means that it saw all.
         curve: predicted curves; None for none.
         time_label, value_label: of the axes; name the units there.
-        linear_up_to: a positive value: the value axis is linear from minus to plus this value, and logarithmic beyond.
-            None makes it linear everywhere.
         dates: whether times are days since 1970-01-01 UTC, to be labelled as dates.
     """
     t, y, channel, drawn = _on_axis(times, dates), np.asarray(values), np.asarray(channels), np.sort(shown)
@@ -203,10 +204,11 @@ def interpolation(
         last = i >= len(drawn) - columns
         axes.set(title=literal(channel_names[c]), xlabel=literal(time_label) if last else "")
         axes.tick_params(labelbottom=last)
-        if linear_up_to is not None:
-            axes.set_yscale("symlog", linthresh=linear_up_to)
-        _limit(axes, y[channel == c])
-        if not dates:
+        _scale(axes, y[channel == c])
+        if dates:
+            locator = AutoDateLocator(minticks=2, maxticks=5)
+            axes.xaxis.set(major_locator=locator, major_formatter=ConciseDateFormatter(locator))
+        else:
             axes.locator_params(axis="x", nbins=4)
     figure.supylabel(literal(value_label), fontsize=10)
     legend_below(figure, [(handle, name) for name, handle in entries.items()])
@@ -240,12 +242,18 @@ def _draw_limits(axes: Any, times: np.ndarray, values: np.ndarray, sides: np.nda
             axes.plot(times[at], values[at], color=colour, marker=marker, markersize=7, linestyle="none", label=label)
 
 
-def _limit(axes: Any, values: np.ndarray) -> None:
-    """Narrow the value axis of the panel `axes` so that wide bands do not flatten the observations.
+def _scale(axes: Any, values: np.ndarray) -> None:
+    """Set the value axis of the panel `axes` so that neither wide bands nor few large values flatten the observations.
 
-    It ends at most twice the range of `values` [n] below the least and above the largest. An axis within these bounds
-    stays, as does any axis if all values are equal.
+    It is logarithmic, but linear around 0, if some of `values` [n] are far beyond the others, and these near 0. It ends
+    at most twice the range of the values below the least and above the largest; an axis within these bounds stays, as
+    does any axis if all values are equal.
     """
+    middle = np.median(values)
+    away = np.abs(values - middle)
+    spread = np.median(away) or 1.0
+    if abs(middle) < HEAVY_TAILED * spread < away.max():  # far from 0 a logarithmic axis has hardly a tick
+        axes.set_yscale("symlog", linthresh=spread)
     if np.ptp(values) > 0:
         low, high, (bottom, top) = values.min(), values.max(), axes.get_ylim()
         axes.set_ylim(max(bottom, low - 2 * (high - low)), min(top, high + 2 * (high - low)))

@@ -38,7 +38,6 @@ MISTAKES = 3  # series shown that were predicted wrong
 EXAMPLES = 6  # series shown with their hidden points
 CURVE_POINTS = 150  # of each interpolated curve
 PANELS = 12  # of each series, one per channel
-HEAVY_TAILED = 50.0  # median distances from the median; a series that reaches further is drawn on a logarithmic axis
 GROUPS = 3  # of like prediction, whose survival is drawn
 SQUARE = (4.6, 4.4)  # inches
 
@@ -91,8 +90,7 @@ def draw_series(outcome: Outcome) -> Parts:
 def _draw_observations(outcome: Outcome, parts: tuple[Any, ...], caption: str, **marks: Any) -> Drawing:
     """Draw one series in the table's units, by the first column of values, with error bars where errors are known.
 
-    Only the 12 channels with most observations are drawn. If a few values reach far beyond the others, and these are
-    not far from 0, the axis of values is logarithmic, but linear around 0.
+    Only the 12 channels with most observations are drawn.
 
     Args:
         outcome: the results of the run, for the names of columns and channels.
@@ -115,9 +113,6 @@ def _draw_observations(outcome: Outcome, parts: tuple[Any, ...], caption: str, *
     if len(present) > PANELS:
         caption += f" Of {len(present)} channels the {PANELS} with most observations."
     limited = parts[0].sides is not None
-    middle = float(np.median(values[:, 0]))
-    away = np.abs(values[:, 0] - middle)
-    spread = float(np.median(away)) or 1.0
     dates = getattr(outcome.dataset, "time_zone", None) is not None
     time = str(outcome.pipeline.columns.get("time") or "time")
     figure = plots.interpolation(
@@ -130,8 +125,6 @@ def _draw_observations(outcome: Outcome, parts: tuple[Any, ...], caption: str, *
         sides=np.concatenate([one.sides[:, 0] for one in parts]) if limited else None,
         time_label=f"{time} (UTC)" if dates else time,
         value_label=first,
-        # Far from zero a logarithmic axis has hardly a tick.
-        linear_up_to=spread if abs(middle) < HEAVY_TAILED * spread < away.max() else None,
         dates=dates,
         **marks,
     )
