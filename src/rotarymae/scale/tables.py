@@ -35,7 +35,7 @@ class Totals:
     Attributes:
         series: number of series, or of files of pictures or sounds.
         empty: number of series or files without an answer, as they have no observations or cannot be read.
-        rows: number of rows written.
+        rows: number of rows written; of a series without an answer one, also where a table of query times repeats it.
         what: what those without an answer are called in a message.
     """
 
@@ -136,7 +136,7 @@ def _answer_parts(
             done += size
             if schema is None and answers.columns.num_columns:
                 schema = answers.columns.schema
-        reason = part.why or reason
+        reason = part.why or NoObservations("none of the series asked about has observations; ask about others.")
         totals.series += len(part.ids)
         totals.empty += int((~part.observed).sum())
         held.append((replace(part, dataset=None), answers))  # whose data set has been answered
