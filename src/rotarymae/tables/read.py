@@ -116,7 +116,7 @@ class TableReader:
                 channel is left out, or refused if the schema is strict.
             value_names: what a model calls its values and errors; None without one. They become the names in the data
                 set if the columns are called so, but for nested columns: "lc.flux" may be "flux".
-            others: columns that have another role, such as a label, and are no values.
+            others: columns that have another role, such as a label, and are no values; the table may lack them.
             id_name: what the ids are called in the data set; None takes the schema's `id`.
 
         Raises:
@@ -422,9 +422,10 @@ class TableReader:
     def rows(self, columns: dict[str, pa.Array]) -> Observations:
         """Convert cells to observations, in the order of the rows.
 
-        Flagged rows, and those of an unknown channel, are left out; other rows stay, with NaN for what is missing, and
-        for limits ("<5") if the schema drops them. In a table with channels, rows without a time become static columns
-        if the schema's `untimed` is "static". The columns of values are `self.values`, errors included.
+        Flagged rows, whose flag is a number other than 0, and rows of an unknown channel are left out; other rows stay,
+        with NaN for what is missing, and for limits ("<5") if the schema drops them. In a table with channels, rows
+        without a time become static columns if the schema's `untimed` is "static". The columns of values are
+        `self.values`, errors included.
 
         Args:
             columns: {name: Arrow array [rows]} for each of `self.columns`.
