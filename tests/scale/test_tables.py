@@ -250,3 +250,9 @@ def test_any_series_writes_values_some_observations_at_a_time_and_in_order(monke
     assert [len(part) for part in parts] == [6, 6, 3]
     together = pa.concat_tables(parts)
     assert together["id"].equals(whole["id"]) and np.allclose(together["value"], whole["value"], atol=1e-5)
+
+
+def test_times_of_series_without_observations_alone_are_refused_for_what_they_are():
+    table = pa.table({"id": [1, 1, 2], "time": [0.0, 1.0, 0.0], "value": [1.0, 2.0, None]})
+    with pytest.warns(InputWarning, match="no observation"), refuses("none of the series asked about"):
+        interpolate_table(table, "any-series", at=pa.table({"id": [2], "time": [0.5]}))

@@ -97,6 +97,13 @@ def test_nothing_is_removed_behind_a_link(tmp_path):
     assert listing(tmp_path) == ["model", "theirs", "theirs/a"] and (tmp_path / "theirs" / "a").read_text() == "theirs"
 
 
+def test_a_file_is_not_replaced_by_a_folder(tmp_path):
+    (tmp_path / "model").write_text("theirs")
+    with refuses("model is a file"), replacing_folder(tmp_path / "model") as beside:
+        put(beside, a="new")
+    assert listing(tmp_path) == ["model"]
+
+
 def test_a_place_that_cannot_be_written_to_is_refused_before_any_work(tmp_path):
     (tmp_path / "gone").symlink_to(tmp_path / "nowhere")
     put(tmp_path, file="1")

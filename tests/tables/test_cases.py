@@ -242,6 +242,8 @@ def test_numbered_columns_next_to_others_of_their_new_names():
     with pytest.raises(InputError, match="column 'F1' is there more than once"):
         read_table(table.rename(columns={"F2": "F1"}), schema)
     assert open_source(table[["F1"]], numbered="F").notes == ("each row is a series of 1 columns F1, ...",)
+    with pytest.raises(InputError, match=r"column 'number' .* is called as the columns F1, F2, .* rename"):
+        open_source(table.assign(number=[[0]] * len(table)), numbered="F")
 
 
 def test_a_column_that_repeats_in_blocks_is_the_id(base, tmp_path):
@@ -288,6 +290,8 @@ def test_a_column_that_nobody_asked_for_may_be_there_twice(tmp_path):
     with pytest.raises(InputError) as refused:
         quiet(tmp_path / "t.csv", values=("x",))
     assert refused.value.code == "column-twice"
+    with pytest.raises(InputError, match="column '1' is there more than once"):
+        open_source(pd.DataFrame({1: [0], "1": [1]})).need(["1"])
 
 
 def test_duplicates_last_and_means_by_weight():

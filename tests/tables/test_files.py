@@ -406,6 +406,7 @@ REFUSED: Any = {
     "packed in name only": ("t.csv.gz", CSV, {}, ["t.csv.gz cannot be read"]),
     "deeply nested": ("t.json", "[" * 100_000, {}, ["t.json cannot be read as json"]),
     "header only": ("t.csv", "id,time,value\n", {}, ["no rows"]),
+    "header only, as a list": ("t.json", '[["id", "time", "value"]]', {}, ["no rows"]),
 }
 
 
@@ -511,6 +512,41 @@ def test_a_file_that_lacks_a_column_is_named(tmp_path):
     parquet(tmp_path / "b.parquet", {"id": ["c"], "time": [0.0], "val": [1.0]})
     with refuses("b.parquet", "'val'", "a.parquet"):
         SeriesDataset.from_file(tmp_path)
+
+
+def test_files_without_headers_are_looked_at_one_by_one_where_their_rows_differ(tmp_path):
+    (tmp_path / "a.csv").write_text("5,1.5,a\n6,2.5,a\n7,1,a\n")
+    (tmp_path / "b.csv").write_text("8,1.5,b\n")
+    source = open_source(tmp_path)
+    assert source.columns == ["column 1", "column 2", "column 3"] and source.rows() == 4
+    (tmp_path / "b.csv").write_text("time,value,id\n0,1,b\n1,3,b\n")
+    with refuses("b.csv has the column 'id', 'time', 'value'"):
+        open_source(tmp_path)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "ecsv"])
+def test_files_that_give_a_column_other_units_are_doubted(tmp_path, suffix):
+    for name, unit in (("a", "mJy"), ("b", "Jy")):
+        path = tmp_path / f"{name}.{suffix}"
+        if suffix == "csv":
+            path.write_text(CSV.replace("value\n", f"value\n,d,{unit}\n"))
+        elif suffix == "parquet":
+            fields = [pa.field("time", pa.float64()), pa.field("value", pa.float64(), metadata={"unit": unit})]
+            parquet(path, pa.table([[0.0], [1.0]], schema=pa.schema(fields)))
+        else:
+            table = pytest.importorskip("astropy.table").Table({"time": [0.0], "value": [1.0]})
+            table["value"].unit = unit
+            table.write(path)
+    with pytest.warns(InputWarning, match=f"b.{suffix}: column 'value' is in Jy, and in mJy in files before it"):
+        assert open_source(tmp_path).units["value"] == "mJy"
+
+
+def test_other_tables_of_a_fits_file_are_noted(tmp_path):
+    fits = pytest.importorskip("astropy.io.fits")
+    parts = [fits.BinTableHDU.from_columns([fits.Column(name, "D", array=[0.0])]) for name in ("time", "value")]
+    fits.HDUList([fits.PrimaryHDU(), *parts]).writeto(tmp_path / "t.fits")
+    source = open_source(tmp_path / "t.fits")
+    assert source.columns == ["time"] and source.notes == ("t.fits has several tables, and the first is read",)
 
 
 def test_names_that_differ_in_capitals_stand_in_one_order_in_all_files(tmp_path):

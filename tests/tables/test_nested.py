@@ -13,7 +13,7 @@ import pytest
 from conftest import refuses
 from rotarymae.errors import InputWarning
 from rotarymae.series import SeriesDataset
-from rotarymae.tables import read
+from rotarymae.tables import open_source, read
 
 IDS = [7, 3, 9, 7]
 TIMES: Any = [[0.5, 1.5], [0.25], [], [3.0, 2.0, 4.0]]
@@ -140,6 +140,16 @@ def test_rows_of_one_object_and_one_filter_each_join():
         data = SeriesDataset.from_frame(table, "object", "lc.mjd", "filter", ["lc.mag"])
     assert data.ids.tolist() == [4, 5] and data.times.tolist() == [1, 2, 3, 9]
     assert data.channels is not None and data.channels.tolist() == [0, 1, 0, 0] and data.channel_names == (1, 2)
+
+
+def test_different_rows_of_lists_keep_their_order():
+    source = open_source(pa.table({"id": [1, 2], "a": [[3, 1, 2, 9, 3], [0, 9]], "b": [[1, 1, 1, 1, 1], [1]]}))
+    assert source.read(["a"], distinct=True)["a"].to_pylist() == [3, 1, 2, 9, 0]
+    with refuses("row 2", "different lengths"):
+        source.read(["a", "b"], distinct=True)
+    assert source.read(["a", "b"], distinct=True, equal=False)["b"].to_pylist() == [1, 1, 1, 1, 1, None]
+    with refuses("no column 'key'"):
+        next(source.series(["a"], "key", 10))
 
 
 def test_names_of_fields_are_checked():

@@ -22,7 +22,7 @@ from rotarymae.ensemble import load
 from rotarymae.errors import InputWarning, choose, listed
 from rotarymae.heads import encoder_of
 from rotarymae.pipeline import Pipeline
-from rotarymae.queries import Queries, QueryTable, grid, queries_at
+from rotarymae.queries import QueryTable, grid, queries_at
 from rotarymae.run_folder import (
     embedding_columns,
     interpolation_columns,
@@ -117,9 +117,9 @@ def predictions(
 ) -> Question:
     """Return the `Question` for the prediction of each series: class and probabilities, value and interval, or time.
 
-    Its answers have one row per series. Columns are "predicted" and, for classes, "probability_NAME" of each; for
-    numbers, the edges of the 90 % interval, if the pipeline has intervals; for times to an event, "survival_TIME" at
-    some times.
+    Its answers have one row per series, with the columns of `prediction_columns`: "predicted" ("predicted_0" and so on
+    for several numbers) and, for classes, "probability_NAME" of each; for numbers, the edges of the 90 % interval, if
+    the pipeline has intervals; for times to an event, "survival_TIME" at some times.
 
     Args:
         model: a pipeline; or the folder or name of one, which is loaded by `rotarymae.load`.
@@ -248,17 +248,10 @@ def values(
         at: used in place of `points` and `times`: a table of ids, times and channels. None for no table.
 
     Raises:
-        InputError: a pipeline without an autoencoder. Answering raises it for one of arrays, and for what is no time.
+        InputError: a pipeline without an autoencoder. Answering raises it for one of arrays, less than one of `points`,
+            and what is no time.
     """
     pipeline = pipeline.pretrained
-
-    def queries(dataset: SeriesDataset) -> Queries:
-        """Return the queries of a data set: those of `at`, or `times`, or else `points` times, in every channel."""
-        if at is not None:
-            return at.queries(dataset)
-        if times:
-            return queries_at(dataset, times)
-        return grid(dataset, points)
 
     def cost(dataset: SeriesDataset) -> np.ndarray:
         """Return the cost [S] of each series; series are answered together as long as their costs sum to about 1.
@@ -274,13 +267,15 @@ def values(
 
     def answer(dataset: SeriesDataset, on_step: Any) -> Answers:
         """Return the predicted values as a table, one row per query; without queries it has no columns."""
-        part_queries = queries(dataset)
-        if not len(part_queries.times):
-            return Answers(pa.table({}), part_queries.lengths)
-        answer = pipeline.answer(dataset, part_queries, on_step)
-        names = pipeline.predicted_names(dataset)
-        where = (part_queries.times, part_queries.channels, dataset.channel_names, names)
-        return Answers(pa.table(interpolation_columns(*where, answer, dataset.time_zone)), part_queries.lengths)
+        if at is not None:
+            queries = at.queries(dataset)
+        else:
+            queries = queries_at(dataset, times) if times else grid(dataset, points)
+        if not len(queries.times):
+            return Answers(pa.table({}), queries.lengths)
+        answer = pipeline.answer(dataset, queries, on_step)
+        where = (queries.times, queries.channels, dataset.channel_names, pipeline.predicted_names(dataset))
+        return Answers(pa.table(interpolation_columns(*where, answer, dataset.time_zone)), queries.lengths)
 
     return Question(pipeline, answer, "values", at=at, cost=cost)
 

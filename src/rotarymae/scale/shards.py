@@ -120,9 +120,9 @@ def answer_shards(
 
     Raises:
         InputError: `out` holds outputs of another model, other options or something else, or cannot be written; no
-            input files; two inputs whose outputs would have one name; `out` lies among the inputs; a damaged output.
+            model; what `find_shards` refuses; a damaged output. What `work.open` raises, if `workers` is 1.
         ShardsFailed: some files cannot be answered; all others are done.
-        RotaryMAEError: a worker was killed; the same command continues with the rest.
+        RotaryMAEError: a worker was killed, or `work.open` failed in it; the same command continues with the rest.
         OSError, MemoryError: the disk or the memory is full; the same command continues with the rest.
         KeyboardInterrupt: with a note on how many files are done.
 
@@ -205,10 +205,8 @@ def _rows_of(shard: Shard) -> int:
 def model_checksum(model: Path) -> str:
     """Return the SHA-256, as hexadecimal digits, of a model's config.json, which holds those of its other files.
 
-    For a cross-validation it is that of the config.json of all folds together.
-
-    Args:
-        model: a folder, or a name that `find_model` finds.
+    For a cross-validation it is that of the config.json of all folds together. `model` is a folder, or a name that
+    `find_model` finds, which says what is raised.
     """
     configs = sorted(find_model(model).rglob(CONFIG))
     return hashlib.sha256(b"".join(path.read_bytes() for path in configs)).hexdigest()
@@ -217,13 +215,9 @@ def model_checksum(model: Path) -> str:
 def _open_folder(out: Path, identity: dict[str, Any]) -> None:
     """Create a folder of outputs with its manifest, or check that an existing folder has the same manifest.
 
-    Args:
-        out: the folder. If it has nothing but hidden files, it counts as new.
-        identity: content of the manifest, from `ShardedJob.identity`.
-
-    Raises:
-        InputError: a folder that cannot be written; one that has files, but no manifest; or (code "other-shards") one
-            with the manifest of another job.
+    A folder with nothing but hidden files counts as new. The manifest holds the `identity` of a `ShardedJob`. Raises
+    InputError for a folder that cannot be written; one that has files, but no manifest of these fields; or (code
+    "other-shards") one with the manifest of another job.
     """
     manifest, kept = out / MANIFEST, None
     try:
@@ -260,15 +254,11 @@ def _in_this_process(work: ShardedJob, shards: Sequence[Shard]) -> Iterator[Answ
 def _in_workers(work: ShardedJob, shards: Sequence[Shard], workers: int) -> Iterator[Answered]:
     """Answer shards in worker processes; yield (shard, None or why it failed) for each, as soon as it is done.
 
-    The processes end when the generator or this process does.
-
-    Args:
-        work: the question, which each process opens once, and the layout of the files.
-        shards: the shards to answer, at least one.
-        workers: largest number of processes, which share the processor's threads; at most one per shard is started.
+    At most `workers` processes are started, and at most one per shard, of which there is one at least. They share the
+    processor's threads; each opens the question once. They end when the generator or this process does.
 
     Raises:
-        RotaryMAEError: a worker ended, as when it is killed.
+        RotaryMAEError: a worker ended, as when it is killed, or could not open the question.
         OSError, MemoryError: the disk or the memory of a worker is full.
     """
     threads, context = max(1, (os.cpu_count() or 1) // workers), multiprocessing.get_context("spawn")
@@ -294,12 +284,8 @@ _answer_here: Callable[[Shard], str | None]
 def _start(work: ShardedJob, threads: int, ending: Any) -> None:
     """Set up a worker process: load the model, and ignore Ctrl-C, which the parent process handles.
 
-    It sets the global `_answer_here`, the function that answers one shard in this process.
-
-    Args:
-        work: the question, and the layout of the files.
-        threads: number of threads that torch uses.
-        ending: a connection; the process ends at once when its other end is closed, or when the parent process ends.
+    It sets the global `_answer_here`, the function that answers one shard in this process, and the number of torch's
+    `threads`. The process ends at once when the other end of the connection `ending` is closed, or the parent ends.
     """
     import torch
 
@@ -321,12 +307,8 @@ def _answer_in_worker(shard: Shard) -> Answered:
 def _answer(question: Question, layout: TableSchema, shard: Shard) -> str | None:
     """Write the output of one shard, unless it is done by now; return None, or the reason why it cannot be answered.
 
-    Half-written files that killed processes left for this output are removed, if older than an hour.
-
-    Args:
-        question: what is computed for each series.
-        layout: columns of the input.
-        shard: the input and the output.
+    Half-written files that killed processes left for this output are removed, if older than an hour. `layout` are the
+    columns of the input.
 
     Raises:
         OSError, MemoryError: the disk or the memory is full, which is not the shard's fault.

@@ -35,7 +35,7 @@ class Totals:
     Attributes:
         series: number of series, or of files of pictures or sounds.
         empty: number of series or files without an answer, as they have no observations or cannot be read.
-        rows: number of rows written.
+        rows: number of rows written; of a series without an answer one, also where a table of query times repeats it.
         what: what those without an answer are called in a message.
     """
 
@@ -89,7 +89,8 @@ def answer_table(
 
     Yielded is at least one Arrow table, without rows if the table has none. All have the same columns, that of ids
     first. Series are in the order in which they first appear; one without an answer has a row with its id alone. If the
-    question has a table of query times (`question.at`), there is a single part, in the order of that table.
+    question has a table of query times (`question.at`), there is a single part, as `QueryTable.in_order` says: in the
+    order of that table, and with its names and its other columns.
 
     Args:
         question: what is computed for each series.
@@ -135,7 +136,7 @@ def _answer_parts(
             done += size
             if schema is None and answers.columns.num_columns:
                 schema = answers.columns.schema
-        reason = part.why or reason
+        reason = part.why or NoObservations("none of the series asked about has observations; ask about others.")
         totals.series += len(part.ids)
         totals.empty += int((~part.observed).sum())
         held.append((replace(part, dataset=None), answers))  # whose data set has been answered
@@ -156,14 +157,8 @@ def _parts(question: Question, reader: TableReader) -> Iterator[Part]:
     """Yield the parts of a table; cut a part, between series, into pieces that the question can answer at once.
 
     Where pieces end is decided by `question.cost`. If the question has a table of query times, series that have no
-    observations and are not in that table are left out.
-
-    Args:
-        question: what is computed for each series.
-        reader: the table, with its columns.
-
-    Raises:
-        InputError: after the last part, if the table of query times names a series that was in no part.
+    observations and are not in that table are left out. Raises InputError, after the last part, if that table names a
+    series that was in no part.
     """
     seen: list[Any] = []
     asked = None if question.at is None else set(map(as_text, question.at.ids))
@@ -273,17 +268,12 @@ def embed_table(
 
     Args:
         table: long (a row per observation), wide (a column per channel) or nested (a row per series, cells are lists).
-        model: a pipeline, which is used as it is; or the folder or name of one, which is loaded.
+        model, pool, stage: as for `embeddings`, which says what is raised for them.
         layout: columns of the table; None means as the pipeline's training table. `Pipeline.layout` returns that with
             changes.
-        pool: "mean" or "max" over a series' observations, "cls" for the [CLS] token, or "auto" for what the model was
-            trained to use.
-        stage: which model of a pipeline that is loaded here is used, "pretrained" (the autoencoder) or "finetuned". If
-            there is no autoencoder, "pretrained" uses the fine-tuned model.
 
     Raises:
-        InputError: a table that cannot be read; an unknown `pool` or `stage`, or one that the model lacks; the models
-            of a cross-validation.
+        InputError: a table that cannot be read; a model, `pool` or `stage` that `embeddings` refuses.
         ModelDirectoryError: a folder that is no whole model.
     """
     return answer_arrow(embeddings(model, pool, stage), table, layout)
@@ -292,8 +282,8 @@ def embed_table(
 def answer_arrow(question: Question, table: pa.Table, layout: TableSchema | None = None) -> pa.Table:
     """Return the answers for an Arrow table: the ids, and the columns of the question.
 
-    Rows are in the order in which the series first appear, or in that of the table of query times (`question.at`). A
-    series without an answer has a row with its id alone.
+    Rows are in the order in which the series first appear; with a table of query times (`question.at`), as
+    `QueryTable.in_order` says. A series without an answer has a row with its id alone.
 
     Args:
         question: what is computed for each series.

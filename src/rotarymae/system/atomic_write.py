@@ -54,11 +54,13 @@ def replacing_folder(path: str | Path) -> Iterator[Path]:
     else.
 
     Raises:
-        InputError: `path` is a link; what it leads to is left alone.
+        InputError: `path` is a link or a file, which is left alone, as is what a link leads to.
     """
     path = Path(path)
     if path.is_symlink():
         raise InputError(f"{path} is a link to {path.readlink()}; write to that folder itself, or remove the link.")
+    if path.is_file():
+        raise InputError(f"{path} is a file, where a folder is to be written; choose another path, or remove it.")
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part")
     old = temporary.with_suffix(".old")

@@ -42,7 +42,8 @@ def field_docs(group: type) -> dict[str, str]:
 def as_json(content: Any, indent: int | None = 2) -> str:
     """Return content as strict JSON text, which ends in a newline; on one line if `indent` is None.
 
-    `plain_json` converts the content first: NaN and infinity become null.
+    `plain_json` converts the content first: NaN and infinity become null. Raises TypeError for what JSON cannot hold
+    then, such as a date.
     """
     return json.dumps(plain_json(content), indent=indent, allow_nan=False) + "\n"
 

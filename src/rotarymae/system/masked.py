@@ -16,4 +16,6 @@ def unmasked(values: Any) -> np.ndarray:
         return np.asarray(values)
     if values.dtype.kind in "mM":
         return values.filled(np.array("NaT", values.dtype))
+    if values.dtype.kind in "US":  # which may be too short for "nan"
+        return np.where(values.mask, "nan", values.data)
     return (values.astype(np.float64) if values.dtype.kind in "iub" else values).filled(np.nan)

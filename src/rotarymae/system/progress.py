@@ -50,7 +50,7 @@ class Reporter:
 
         The function is called as on_step(done, total, loss=None): steps done, steps in all, and the loss so far. On a
         terminal a bar is shown; elsewhere a line of text at the start, at steps that are `every` seconds apart, and at
-        the end. A quiet reporter shows nothing.
+        the end, unless it comes by an error, or within a second and without a loss. A quiet reporter shows nothing.
 
         Args:
             title: name of the stage, such as "reading".
@@ -84,10 +84,7 @@ class Reporter:
 
     @contextmanager
     def _lines(self, title: str) -> Iterator[Callable[..., None]]:
-        """Show the stage `title` as `bar` says of lines of text.
-
-        There is no line at the end after an error, and after less than a second unless on_step was given a loss.
-        """
+        """Show the stage `title` as `bar` says of lines of text."""
         self.say(f"{title} ...")
         started = said = time.monotonic()
         steps, ended = "", ""

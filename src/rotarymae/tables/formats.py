@@ -154,12 +154,9 @@ def as_utf8(path: Path, text: Text) -> Path:
 def _transcoded(path: Path, changed: int, encoding: str, skip: int, blanks: bool) -> Path:
     """Copy a text file as UTF-8, unpacked, to the temporary folder; return the path of the copy.
 
-    Equal calls return the same copy; `changed`, the time of the last change, is there for a new copy after it.
-
-    Args:
-        path, encoding: of the file.
-        skip: number of lines at its beginning to leave out.
-        blanks: turn runs of blanks and tabs into single tabs, and leave them out at both ends of each line.
+    Equal calls return the same copy; `changed`, the time of the last change, is there for a new copy after it. The
+    first `skip` lines are left out. With `blanks`, runs of blanks and tabs become single tabs, and are left out at both
+    ends of each line.
     """
     target = scratch() / f"{len(list(scratch().iterdir()))}-{path.name}.txt"
     lines = io.TextIOWrapper(_open_unpacked(path), encoding, newline="")
@@ -188,8 +185,9 @@ def _is_utf8(path: Path) -> bool:
 def sniff_all(paths: Sequence[Path], said: Sequence[Path], format: str, header_row: int | None) -> list[Text]:
     """Guess the form of each of several text files, as `sniff` does; return the forms in the order of the files.
 
-    To open thousands of files fast, a file gets the form of the first one without a closer look, if it is UTF-8 and
-    begins with the same lines up to the header. This is not done if the first has a row of units.
+    To open thousands of files fast, a file gets the form of the first one without a closer look, if both are UTF-8 and
+    begin with the same lines up to the header; without one, if the rows below these lines have numbers in the same
+    cells. This is not done if the first has a row of units.
 
     Args:
         paths: the files, at least one.
@@ -200,13 +198,22 @@ def sniff_all(paths: Sequence[Path], said: Sequence[Path], format: str, header_r
     for path, name in zip(paths, said, strict=True):
         same = False
         if texts and texts[0].encoding == "utf-8" and not texts[0].units:
-            with _open_unpacked(path) as file:
-                same = all(_line(file) == line for line in texts[0].head) and _is_utf8(path)
+            below = _numbers_below(path, texts[0])
+            named = any(map(_is_plain, texts[0].head))
+            same = below is not None and (named or below == _numbers_below(paths[0], texts[0])) and _is_utf8(path)
         try:
             texts.append(texts[0] if same else sniff(path, format, header_row))
         except InputError as error:
             raise error.within(name) from error
     return texts
+
+
+def _numbers_below(path: Path, text: Text) -> list[bool] | None:
+    """Return which cells of the row below `text.head` are numbers; None if the file begins with other lines."""
+    with _open_unpacked(path) as file:
+        if any(_line(file) != line for line in text.head):
+            return None
+        return [_number(cell) is not None for cell in _rows_of([_line(file)], text.separator)[0]]
 
 
 def _line(file: io.BufferedReader) -> str:
@@ -363,10 +370,8 @@ def _rows_of(lines: Sequence[str], separator: str) -> list[list[str]]:
     split without "#" and blanks at the beginning. Each line is split alone, so a quoted cell that goes on in the next
     line ends with the line.
 
-    Args:
-        lines: the lines of a file.
-        separator: the character between cells, which blanks may follow; or " " for runs of blanks and tabs. With " ",
-            lines with bars at both ends, as in headers of IPAC files, are split at bars.
+    The `separator` is the character between cells, which blanks may follow; or " " for runs of blanks and tabs. With
+    " ", lines with bars at both ends, as in headers of IPAC files, are split at bars.
     """
     lines = ["" if LISTED_NAME.match(line) else line.lstrip("# ") if line[:1] == "#" else line for line in lines]
     if separator == " ":
@@ -459,10 +464,8 @@ def _second_header(rows: list[list[str]], filled: Sequence[int], first: int) -> 
     with names. The third row is taken if it has different words as names, while the second and the fourth row have
     numbers: then `first` and the second row describe the whole table.
 
-    Args:
-        rows: the cells of each line.
-        filled: the indices of the rows that are not blank.
-        first: the index of the row that seems to be the header.
+    `rows` are the cells of each line, `filled` the indices of the rows that are not blank, and `first` that of the row
+    that seems to be the header.
     """
     after = [i for i in filled if i >= first][:4]
     above_names = len(after) > 1 and len(rows[after[1]]) == len(rows[first]) and _are_names(rows[after[1]])
@@ -626,7 +629,7 @@ def rows_of_json(path: Path) -> pa.Table | None:
     strange = next((k for k, row in enumerate(rows) if len(row) != len(names)), None)
     if strange is not None:
         raise ValueError(f"row {strange + 1} has {len(rows[strange])} cells, and there are {len(names)} columns")
-    return pa.table([_of_one_type(column) for column in zip(*rows, strict=True)], names=names)
+    return pa.table([_of_one_type(column) for column in zip(*rows)] or [pa.nulls(0)] * len(names), names=names)
 
 
 def _names_and_rows(content: Any) -> tuple[list[str], list[list[Any]]]:
@@ -663,7 +666,8 @@ def _are_rows(content: Any) -> bool:
 def _of_one_type(column: Sequence[Any]) -> pa.Array:
     """Return cells of a JSON file as an Arrow array, null for None.
 
-    If they are of several types, or whole numbers beyond 64 bits, all become texts.
+    If they are of several types (numbers with and without point are of one), or whole numbers beyond 64 bits, all
+    become texts.
     """
     try:
         return pa.array(column)
@@ -677,10 +681,11 @@ def sheet_as_text(path: Path, changed: int) -> Path:
 
     Each row becomes a line, blank rows empty ones, so that lines are numbered as in the sheet; blank rows at its end
     are left out. Lines are as wide as the longest row, up to its last filled cell, of whose cells at least half are
-    filled; cells further right are left out. A row that fills its first
-    cell alone, such as a title above the header, becomes a line of one cell.
+    filled; cells further right are left out. A row that fills its first cell alone, such as a title above the header,
+    becomes a line of one cell.
 
-    Equal calls return the same copy; `changed`, the time of the last change, is there for a new copy after it.
+    Equal calls return the same copy, and warn once; `changed`, the time of the last change, is there for a new copy
+    after it.
 
     Raises:
         InputError: openpyxl is not installed; the sheet is too large ("too-large").
@@ -757,26 +762,29 @@ def _read_arrow(path: Path) -> Read:
 def _read_astropy(path: Path) -> Read:
     """Read the first table of a FITS or ECSV file by astropy, and return it as `of_astropy` does.
 
-    Raises:
-        InputError: astropy is not installed; the file is too large ("too-large").
+    A note says that a FITS file has other tables. Raises InputError if astropy is not installed, or the file is too
+    large ("too-large").
     """
     try:
         from astropy.table import QTable
     except ImportError as error:
         raise InputError(f"{path}: this format needs astropy (pip install astropy); or save it as CSV.") from error
     _check_size(path, path.stat().st_size)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return of_astropy(QTable.read(path))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        table, units, notes, unreadable = of_astropy(QTable.read(path))
+    more = any("multiple tables" in str(one.message) for one in caught)
+    first = (f"{path.name} has several tables, and the first is read",) if more else ()
+    return table, units, first + notes, unreadable
 
 
 def of_astropy(table: Any) -> Read:
     """Convert an astropy table to (Arrow table, {column: unit}, notes, {column: error}).
 
     Times become timestamps in UTC, but for those of a local scale, which stay as they are; durations become numbers of
-    days. Numbers with a unit of time become days, too, and a note,
-    a sentence, says so. Columns without a unit are not among the units. A column that Arrow cannot hold, such as one of
-    complex numbers, is not in the Arrow table; the error is to be raised if it is read.
+    days. Numbers with a unit of time become days, too, and a note, a sentence, says so. Columns without a unit are not
+    among the units. A column that Arrow cannot hold, such as one of complex numbers, is not in the Arrow table; the
+    error is to be raised if it is read.
     """
     columns: dict[str, pa.Array] = {}
     units: dict[str, str] = {}
@@ -806,8 +814,8 @@ def of_astropy(table: Any) -> Read:
 def _of_masked(values: np.ma.MaskedArray[Any, Any]) -> pa.Array:
     """Return a masked array as an Arrow array, in which masked cells are null.
 
-    Of several axes, each entry of the first becomes a flat list, in which masked numbers are NaN. Raises what Arrow
-    raises for cells that it cannot hold.
+    Of several axes, each entry of the first becomes a flat list, in which masked numbers are NaN and other masked
+    cells stay. Raises what Arrow raises for cells that it cannot hold.
     """
     masked, plain = np.ma.getmaskarray(values), np.ma.getdata(values)
     if plain.ndim > 1:

@@ -40,8 +40,8 @@ class Part:
     """Some whole series of a table, which are read and answered together.
 
     Attributes:
-        ids: Arrow array [S] of the table's type, without blanks around texts, in the order in which the series first
-            appear in the table.
+        ids: Arrow array [S] without blanks around texts, in the order in which the series first appear in the table. Of
+            the table's type; of a text file, whole numbers if all its ids are. Rows without an id are in no series.
         observed: bool [S], which of them have observations that can be used.
         dataset: the data set of the observed series; None if there are none.
         why: the error that says why `dataset` is None; else None.
@@ -111,17 +111,19 @@ class TableReader:
         Args:
             source: a file, a folder, a pattern, "-" for standard input, a data frame, or an open `Source`.
             schema: which columns to read, and how. If it names no values, all columns without another role are values.
+                If its `id` is "file", or "id", and there is no such column, each file or data frame is one series.
             channel_names: the channels of a model; None without one, or if it has none. An observation of another
                 channel is left out, or refused if the schema is strict.
             value_names: what a model calls its values and errors; None without one. They become the names in the data
                 set if the columns are called so, but for nested columns: "lc.flux" may be "flux".
-            others: columns that have another role, such as a label, and are no values.
-            id_name: what the ids are called in the data set; None takes the name of their column.
+            others: columns that have another role, such as a label, and are no values; the table may lack them.
+            id_name: what the ids are called in the data set; None takes the schema's `id`.
 
         Raises:
             InputError: what `open_source` refuses; columns that are not there ("unknown-column"), or twice
-                ("column-twice"); one of `others` that the schema names as id, time, channel, value, error or limit
-                ("label-is-input"); a unit that cannot be converted ("unit").
+                ("column-twice"); no column "id" in a table in which another looks like ids ("unknown-column"); one of
+                `others` that the schema names as id, time, channel, value, error or limit ("label-is-input"); a unit
+                that cannot be converted ("unit").
 
         Warns:
             InputWarning: columns that a model knows and the table lacks; channels that look like outcomes; other units
@@ -228,10 +230,12 @@ class TableReader:
                 such series are left out.
 
         Raises:
-            InputError: a file that cannot be read; columns that are not numeric; dates with a zone next to ones without
-                ("mixed-zones"); many rows that repeat the series, time and channel of others ("duplicates"); static
-                columns that `Facts.read` refuses; in a strict reading, any cell that cannot be used. The message begins
-                with the name of the table, unless it is a data frame.
+            InputError: what `Source.read` refuses; columns that are not numeric; dates with a zone next to ones without
+                ("mixed-zones"); no line of a text file that fits its header ("unequal-lines"), or a second header
+                ("several-tables"); no room on disk for a large table ("no-room"); many rows that repeat the series,
+                time and channel of others ("duplicates"); static columns that `Facts.read` refuses; in a strict
+                reading, any cell that cannot be used. The message begins with the name of the table, unless it is a
+                data frame.
             NoObservations: a table without an observation.
 
         Warns:
@@ -322,14 +326,11 @@ class TableReader:
             announce(self._with_notes(_joined(reports)))
 
     def _parts(self, size: int, whole: bool) -> Iterator[Part]:
-        """Yield parts of whole series, in the order in which the series first appear.
+        """Yield parts of whole series, about `size` observations each, or a single part if the table is read `whole`.
 
-        Ids and channels have one type in all parts, and a channel one number. A part without observations has the error
-        in `why`; anything else raises InputError as in `read`, without the table's name.
-
-        Args:
-            size: about how many observations a part has.
-            whole: read the table at once, as a single part.
+        Series are in the order in which they first appear. Ids and channels have one type in all parts, and a channel
+        one number. A part without observations has the error in `why`; anything else raises InputError as in `read`,
+        without the table's name.
         """
         schema, reader = self.schema, self
         labels = [name for name in (schema.id, schema.channel) if name in self.source.kinds]
@@ -421,9 +422,10 @@ class TableReader:
     def rows(self, columns: dict[str, pa.Array]) -> Observations:
         """Convert cells to observations, in the order of the rows.
 
-        Flagged rows, and those of an unknown channel, are left out; other rows stay, with NaN for what is missing, and
-        for limits ("<5") if the schema drops them. In a table with channels, rows without a time become static columns
-        if the schema's `untimed` is "static". The columns of values are `self.values`, errors included.
+        Flagged rows, whose flag is a number other than 0, and rows of an unknown channel are left out; other rows stay,
+        with NaN for what is missing, and for limits ("<5") if the schema drops them. In a table with channels, rows
+        without a time become static columns if the schema's `untimed` is "static". The columns of values are
+        `self.values`, errors included.
 
         Args:
             columns: {name: Arrow array [rows]} for each of `self.columns`.

@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -27,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 
-from rotarymae.errors import InputError, did_you_mean, listed
+from rotarymae.errors import InputError, InputWarning, did_you_mean, listed
 from rotarymae.series import cells
 from rotarymae.series.cells import LOWER, UPPER, is_list, to_arrow
 from rotarymae.system import free_memory
@@ -92,12 +93,12 @@ class Source:
     Attributes:
         name: the table's, for messages.
         kinds: {column: Arrow type} of the columns that can be read, in their order; all are text in a text file. A
-            column of structs is listed by its fields, "column.field".
+            column of structs is listed by its fields, "column.field". Plain columns come before lists and fields.
         sql: {column: its SQL expression over `relation`}.
         relation: the SQL that stands after FROM when DuckDB reads the table; with a column `FILE`, if there are several
             files.
         paths: the files; none for a data frame.
-        format: of the files, a value of `FORMATS`; "memory" for a data frame.
+        format: of the files, a value of `FORMATS`, "csv" also for Excel sheets; "memory" for a data frame.
         table: the Arrow table that `relation` calls "rotarymae_table", where it is in memory; else None.
         read_from: the files that DuckDB reads, `paths` or copies of them; none for Parquet files and in memory.
         unreadable: {column: error to raise if it is read}, for names that occur twice, values of mixed type, and lists
@@ -130,7 +131,7 @@ class Source:
 
     @property
     def is_text(self) -> bool:
-        """Whether the table is in text files, so that all cells are read as text, also those that look like numbers."""
+        """Whether the table is in text files or Excel sheets, all cells of which are read as text, numbers too."""
         return self.format in ("csv", "tsv")
 
     @property
@@ -141,9 +142,9 @@ class Source:
         return said + [error.message for name, error in self.unreadable.items() if not said or name not in twice]
 
     def with_ids_of_files(self) -> Source:
-        """Return the table with a further column "file", the id of each row's file (`file_ids`), and a note on it.
+        """Return the table with a column "file", the id of each row's file (`file_ids`), and a note on it.
 
-        For a data frame it is the table's name in all rows.
+        For a data frame it is the table's name in all rows. A column "file" of the table is replaced.
         """
         said, cell = "the table is one series", _literal(self.file_ids[0] if self.paths else self.name)
         if len(self.paths) > 1:
@@ -241,8 +242,8 @@ class Source:
     def with_id(self, name: str) -> Source:
         """Return the table with a further column `name`, of ids joined from several, whose names "+" joins in it.
 
-        For "subject+trial", a cell is a text such as "S1+2"; it is missing where a cell of any of these columns is. The
-        table is returned as it is if it has a column `name`, or for a name without "+".
+        For "subject+trial", a cell is a text such as "S1+2", without blanks around the parts; it is missing where one
+        of them is, or is empty. The table is returned as it is if it has a column `name`, or for a name without "+".
 
         Raises:
             InputError: a joined column that is absent ("unknown-column"), or one of `unreadable`.
@@ -303,7 +304,7 @@ class Source:
     # ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def sample(self, rows: int) -> Source:
-        """Return a table with at most `rows` rows of this one, in their order: eight equal runs spread over it.
+        """Return a table with at most `rows` rows (at least 8) of this one, in their order: eight equal runs over it.
 
         A table with no more rows is returned as it is. Of text or JSON files of more than 16 MiB, the first rows are
         taken. Raises InputError for a file that cannot be read ("unreadable").
@@ -326,7 +327,7 @@ class Source:
 
         Args:
             columns: their names.
-            distinct: return different rows only, in the order of their first appearance.
+            distinct: return different rows only, in the order of their first appearance, after lists became rows.
             equal: refuse a row whose lists differ in length; otherwise the shorter ones are filled with null.
 
         Raises:
@@ -338,9 +339,8 @@ class Source:
         rows = f"(SELECT {self._selected(columns, number=equal)} FROM {self.relation})"
         query = f"SELECT {self._flattened(columns, equal)} FROM {rows}"
         if distinct:
-            every = ", ".join(f"c{i}" for i in range(len(columns)))
-            query = f"SELECT {every} FROM (SELECT {self._flattened(columns)}, _row FROM {rows}) GROUP BY {every} "
-            query += "ORDER BY min(_row)"
+            query = f"SELECT * EXCLUDE _at FROM (SELECT *, row_number() OVER () AS _at FROM ({query})) "
+            query += "GROUP BY ALL ORDER BY min(_at)"
         with named(self.name, self.format):
             table = self._with_equal_lists(self._database.sql(query).to_arrow_table())
         return self._restored(table, columns)
@@ -404,14 +404,15 @@ class Source:
 
         Args:
             columns: the names of the columns to read.
-            id: the column that says which series a row belongs to; blanks around texts do not count.
+            id: the column that says which series a row belongs to; blanks around texts do not count. Rows without an id
+                make a series, too.
             size: about how many observations a part has; more if a series is longer.
 
         Raises:
             InputError: as `read` does.
         """
         columns = list(dict.fromkeys(columns))
-        self.need(columns)
+        self.need([*columns, id])
         database = self._connect()  # which others may not use while its rows are read
         key = self.sql[id]
         key = f"trim({key})" if cells.is_text(self.kinds[id]) else key
@@ -441,7 +442,7 @@ class Source:
 
     @property
     def _bytes_of_text(self) -> int | None:
-        """Bytes of text or JSON files; of packed ones, four times theirs. None for Parquet and tables in memory."""
+        """Bytes of text, JSON or Excel files; of packed texts, four times theirs. None for Parquet and in memory."""
         if self.table is not None or self.format == "parquet":
             return None
         return sum(path.stat().st_size * (4 if path.suffix.lower() in PACKED else 1) for path in self.paths)
@@ -569,12 +570,9 @@ def _pattern(path: Path) -> str:
 
 
 def _with_point(cell: str) -> str:
-    """Return SQL that turns the decimal comma of a text into a point: "1.234,5" becomes "1234.5".
+    """Return SQL that turns the decimal comma of a text, the SQL `cell`, into a point: "1.234,5" becomes "1234.5".
 
     Marks between thousands are left out. Texts that are no such numbers stay as they are.
-
-    Args:
-        cell: SQL for the text, such as the name of a column.
     """
     plain = f"replace(regexp_replace({cell}, {_literal(SPACE)}, '', 'g'), ',', '.')"
     return f"CASE WHEN regexp_full_match({cell}, {_literal(COMMA_OR_SPACES)}) THEN {plain} ELSE {cell} END"
@@ -634,12 +632,17 @@ def open_source(source: Any, header_row: int | None = None, numbered: str | None
     Raises:
         InputError: no such file ("no-file"); a file that is no text, with a suffix that is not known
             ("unknown-format"); files of several formats, or with different columns ("unknown-column"); a file that
-            cannot be read ("unreadable"), is empty ("empty-file") or holds several tables ("several-tables"); an object
-            that is no table ("no-frame"); what `Source.with_numbered` refuses.
+            cannot be read ("unreadable"), for which a package is not installed, that is "too-large", is empty
+            ("empty-file", or `NoObservations` for a sheet), whose lines are longer than its header ("unequal-lines"),
+            or that holds several tables ("several-tables"); an object that is no table ("no-frame"); what
+            `Source.with_numbered` refuses.
+
+    Warns:
+        InputWarning: an Excel file has further sheets, which are not read; files give a column different units.
     """
     if numbered is not None:
         opened = open_source(source, header_row)
-        joined = is_list(opened.kinds.get("number", pa.null()))
+        joined = isinstance(source, Source) and is_list(opened.kinds.get("number", pa.null()))
         return opened if joined else opened.with_numbered(numbered)
     if isinstance(source, Source):
         return source
@@ -691,7 +694,7 @@ def _without_deep_lists(source: Source) -> Source:
 def _open_frame(frame: Any) -> Source:
     """Open a pandas, polars, Arrow or astropy table, or that of another library that narwhals supports.
 
-    A column of mixed type, or whose name occurs twice, is no error before it is read.
+    A column of mixed type, or whose name, as text, occurs twice, is no error before it is read.
 
     Raises:
         InputError: another object, or a lazy frame ("no-frame").
@@ -703,10 +706,10 @@ def _open_frame(frame: Any) -> Source:
         return _of_table(frame, "the table")
     columns: dict[str, Any] = {}
     unreadable = {}
-    if nw.dependencies.is_pandas_dataframe(frame) and not frame.columns.is_unique:
-        unreadable, frame = _twice(map(str, frame.columns)), frame.loc[:, ~frame.columns.duplicated(keep=False)]
     if nw.dependencies.is_pandas_dataframe(frame):
-        frame = _with_index(frame)
+        unreadable = _twice(map(str, frame.columns))
+        single = [str(name) not in unreadable for name in frame.columns]
+        frame = _with_index(frame.loc[:, single] if unreadable else frame)
     try:
         seen = nw.from_native(frame, eager_only=True)
     except TypeError as error:
@@ -833,8 +836,8 @@ def date_parts(names: Iterable[str]) -> dict[str, str]:
     """Return the columns that hold parts of dates, by the part: {"year": "YY", "month": "MM", "day": "DD"}.
 
     A column holds a part if its name, in upper or lower case, is among those in `DATE_PARTS`; but "min" is no minute
-    next to "max" or "mean". The parts follow one of the lines of `DATES`, such as year, month, day, up to the first
-    part that has no column. The line with the most parts is taken; the result is {} if it has fewer than two.
+    next to "max", "mean" or "avg". The parts follow one of the lines of `DATES`, such as year, month, day, up to the
+    first part that has no column. The line with the most parts is taken; the result is {} if it has fewer than two.
     """
     names = list(names)
     if STATISTICS & {name.lower() for name in names}:
@@ -860,13 +863,10 @@ def _parts_in_order(names: Sequence[str], order: Sequence[str]) -> dict[str, str
 
 
 def _number_of_part(cell: str, part: str) -> str:
-    """Return SQL for the number of a part of a date in a cell; it is null if the number is missing or out of range.
+    """Return SQL for the number of a part of a date, a key of `DATE_PARTS`, in the SQL `cell`.
 
-    All parts but seconds must be whole; a "Q" before a quarter is left out.
-
-    Args:
-        cell: SQL for the cell, such as the name of a column.
-        part: a key of `DATE_PARTS`.
+    The number is null if it is missing or out of range. All parts but seconds must be whole; a "Q" before a quarter is
+    left out.
     """
     cell = f"ltrim(CAST({cell} AS VARCHAR), 'Qq')" if part == "quarter" else cell
     number, (_, low, high) = f"TRY_CAST({cell} AS DOUBLE)", DATE_PARTS[part]
@@ -893,7 +893,7 @@ def table_files(path: Path) -> tuple[Path, ...]:
     """Return the table files that a path names, sorted: the file itself, those in a folder, or those of a pattern.
 
     In a folder and the folders inside it, files with other suffixes than those of tables are passed over, and so are
-    names that begin with "." or "_". Files of a pattern may have any suffix.
+    names that begin with "." or "_". Files of a pattern may have any name.
 
     Raises:
         InputError: there is none, or `path` is neither a path nor a pattern ("no-file").
@@ -985,15 +985,9 @@ def standard_input() -> Path:
 def _one_layout(name: str, paths: Sequence[Path], layouts: Sequence[Sequence[str]]) -> dict[str, InputError]:
     """Check that files have the same columns, in any order; return the columns that cannot be read.
 
-    Returns {column: error to raise if it is read}, for names that occur twice in any of the files.
-
-    Args:
-        name: what messages call all files together.
-        paths: the files.
-        layouts: the names of the columns of each.
-
-    Raises:
-        InputError: a file with other columns than the first ("unknown-column"); too many columns ("too-large").
+    Returns {column: error to raise if it is read}, for names that occur twice in any of the files. `layouts` are the
+    names of the columns of each of the `paths`, which messages together call `name`. Raises InputError for a file with
+    other columns than the first ("unknown-column"), and for too many columns ("too-large").
     """
     for path, names in zip(paths, layouts, strict=True):
         if lacking := sorted(set(layouts[0]) ^ set(names)):
@@ -1011,6 +1005,20 @@ def _one_layout(name: str, paths: Sequence[Path], layouts: Sequence[Sequence[str
             code="too-large",
         )
     return {column: error for names in layouts for column, error in _twice(names).items()}
+
+
+def _one_unit(paths: Sequence[Path], units: Iterable[dict[str, str]]) -> dict[str, str]:
+    """Join the units of files, {column: unit} for each of the `paths`, to one such dictionary; "" is no unit.
+
+    The first file with a unit of a column counts. Warns (InputWarning) of another unit in a later file.
+    """
+    of_column: dict[str, str] = {}
+    for path, of_file in zip(paths, units, strict=True):
+        for column, unit in of_file.items():
+            if unit and of_column.setdefault(column, unit) != unit:
+                text = f"{path}: column {column!r} is in {unit}, and in {of_column[column]} in files before it; its"
+                warnings.warn(f"{text} numbers are read as they are. Convert them first.", InputWarning, stacklevel=4)
+    return of_column
 
 
 def _open_text(
@@ -1057,7 +1065,7 @@ def _open_text(
         format=format,
         read_from=tuple(read_from),
         unreadable=twice,
-        units={column: unit for column, unit in zip(texts[0].names, texts[0].units, strict=False) if unit},
+        units=_one_unit(paths, [dict(zip(text.names, text.units)) for text in texts]),
         notes=tuple(dict.fromkeys(text.note for text in texts if text.note)),
     )
 
@@ -1080,7 +1088,8 @@ def _open_parquet(paths: tuple[Path, ...], name: str) -> Source:
     files += f"filename='{FILE}') AS _table({', '.join(numbers)})"
     numbers = [number for number, part in zip(numbers, schema) if part.name not in twice]
     schema = pa.schema([part for part in schema if part.name not in twice])
-    return Source(name, *_flat(schema, numbers), files, paths, "parquet", unreadable=twice, units=_units_of(schema))
+    units = _one_unit(paths, map(_units_of, schemas))
+    return Source(name, *_flat(schema, numbers), files, paths, "parquet", unreadable=twice, units=units)
 
 
 def _open_json(paths: tuple[Path, ...], name: str) -> Source:
@@ -1130,13 +1139,15 @@ def _open_whole(paths: tuple[Path, ...], format: str, name: str) -> Source:
     Messages call it `name`. Raises InputError for a file that cannot be read ("unreadable") or is too large
     ("too-large"), and for files with different columns ("unknown-column").
     """
-    tables, units, notes, unreadable = [], {}, (), {}
+    tables, units, notes, unreadable = [], [], {}, {}
     for path in paths:
         with named(str(path), format):
             table, units_of_file, notes_of_file, errors = formats.FORMAT_READERS[format](path)
-        units, notes, unreadable = units | units_of_file, (*notes, *notes_of_file), unreadable | errors
+        units.append(units_of_file)
+        notes, unreadable = notes | dict.fromkeys(notes_of_file), unreadable | errors
         tables.append(table)
-    return _joined(tables, paths, name, unreadable, format=format, units=units, notes=notes)
+    units = _one_unit(paths, units)
+    return _joined(tables, paths, name, unreadable, format=format, units=units, notes=tuple(notes))
 
 
 def _joined(
