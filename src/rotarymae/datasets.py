@@ -30,7 +30,7 @@ def is_flat(X: Any) -> bool:
 
 
 def with_channel_axis(X: Any) -> Any:
-    """Return a table [cases, time] of numbers as an array [cases, 1, time]; return anything else as it is."""
+    """Return a table [cases, time] as an array [cases, 1, time]; return all else, also sparse or ragged, as it is."""
     if not is_flat(X):
         return X
     try:

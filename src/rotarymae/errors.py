@@ -157,7 +157,7 @@ def import_extra(module: str, extra: str) -> Any:
 
     Raises:
         MissingExtra: its package is not installed, or lacks the module.
-        ModuleNotFoundError: the package is installed, but another package that it imports is not.
+        Exception: what else the import raises, such as ModuleNotFoundError for a package that this one imports.
     """
     try:
         return importlib.import_module(module)
