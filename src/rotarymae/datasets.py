@@ -31,10 +31,7 @@ def is_flat(X: Any) -> bool:
 
 
 def with_channel_axis(X: Any) -> Any:
-    """Return a table [cases, time] as an array [cases, 1, time]; return all else, also sparse or ragged, as it is.
-
-    Masked cells become NaN.
-    """
+    """Return a table as an array [cases, 1, time], with NaN for masked cells; all else, sparse or ragged, as it is."""
     if not is_flat(X):
         return X
     try:

@@ -191,10 +191,9 @@ def pad_rows(
 
 
 def rounding_step(length: int) -> int:
-    """Return the `step` of `round_up` for rows of `length` tokens: a power of two that is at most 64 and length / 16.
+    """Return the `step` of `round_up` for rows of `length` tokens: the largest power of two up to 64 and length / 16.
 
-    It is the largest such power; 1 for fewer than 32 tokens. With few different lengths memory stays low: freed blocks
-    of every size of tensor stay on the process's heap.
+    It is at least 1. With few lengths memory stays low: freed blocks of every size stay on the process's heap.
     """
     return min(64, 1 << max(0, (length // 16).bit_length() - 1))
 
