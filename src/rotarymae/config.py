@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Literal
 
-import numpy as np
-
 from rotarymae.errors import InputError, InputWarning, did_you_mean
-from rotarymae.system.fields import Range, check_fields
+from rotarymae.system.fields import Range, check_fields, without_numpy
 
 Size = Literal["light", "tiny-shallow", "tiny", "small", "base", "pendulum"]
 DecoderAttention = Literal["context", "joint"]
@@ -318,7 +316,8 @@ def mask_range(ratio: Any) -> tuple[float, float]:
     Raises:
         InputError: not one or two numbers with 0 < smallest ≤ largest < 1.
     """
-    shares = tuple(ratio) if isinstance(ratio, list | tuple | np.ndarray) else (ratio, ratio)
+    ratio = without_numpy(ratio)
+    shares = tuple(ratio) if isinstance(ratio, list | tuple) else (ratio, ratio)
     for share in shares:
         RANGES["mask_ratio"].check("mask_ratio", share)
     if len(shares) != 2 or shares[0] > shares[1]:

@@ -269,6 +269,11 @@ class _PooledHead(nn.Module):
         -------
         Tensor
             One vector per row, [B, D], of the encoder's width D.
+
+        Raises
+        ------
+        InputError
+            Tokens that do not fit the encoder.
         """
         if self.attention is None:
             return pooled(self.encoder, tokens, self.pool)
