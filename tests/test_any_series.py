@@ -13,6 +13,7 @@ from rotarymae.errors import InputError
 from rotarymae.pipeline import AnySeriesPipeline
 from rotarymae.queries import Queries
 from rotarymae.series import SeriesDataset
+from rotarymae.tokens import Tokens
 from rotarymae.untrained import beside_line, embed_any, interpolate_any
 
 
@@ -256,6 +257,12 @@ def test_a_tenth_is_hidden_and_compared_with_the_line(model):
 def test_other_sizes_are_refused():
     with pytest.raises(InputError):
         AnySeries(RoMAEConfig(axes=1))
+
+
+@pytest.mark.parametrize(("values", "axes"), [(1, 2), (2, 1), (3, 2)])
+def test_tokens_of_other_sizes_are_refused(model, values, axes):
+    with refuses(f"{values} values and {axes} axes", "(value, noise)"):
+        model.context(Tokens(torch.ones(1, 4, values), torch.ones(1, 4, axes)))
 
 
 def test_a_constant_series_is_answered_by_its_constant_in_any_unit(model):

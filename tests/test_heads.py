@@ -142,7 +142,9 @@ def test_the_pretrained_encoder_comes_as_it_is(make):
     ("call", "parts"),
     [
         (lambda e: Classifier(e, 1), ("classes is 1", "at least 2")),
+        (lambda e: Classifier(e, None), ("classes is None", "at least 2")),
         (lambda e: Regressor(e, 0), ("outputs is 0", "at least 1")),
+        (lambda e: Regressor(e, True), ("outputs is True", "at least 1")),
         (lambda e: Classifier(e, 2, pool="median"), ("pool='median'", "'mean', 'max', 'cls', 'attention'")),
         (lambda e: Classifier(e, 2, dropout=1.0), ("dropout is 1.0", "less than 1")),
         (lambda e: Regressor(e, 2, dropout=-0.5), ("dropout is -0.5", "at least 0")),

@@ -76,6 +76,7 @@ def test_names_and_dictionaries():
         (lambda: RoMAEConfig(base=0.0), ("base is 0.0", "at least 1")),
         (lambda: RoMAEConfig(base=1e-300), ("base is 1e-300", "at least 1")),  # its powers overflow
         (lambda: RoMAEConfig(mlp_ratio=float("nan")), ("mlp_ratio is nan", "finite")),
+        (lambda: RoMAEConfig(mlp_ratio=1e308), ("mlp_ratio (1e+308) is inf", "whole number")),
         (lambda: RoMAEConfig(norm_eps=0.0), ("norm_eps is 0.0", "more than 0")),
         (lambda: RoMAEConfig(norm_eps=float("inf")), ("norm_eps is inf", "finite")),
         (lambda: RoMAEConfig(dropout=1.0), ("dropout is 1.0", "less than 1")),
@@ -432,6 +433,13 @@ def test_no_summary_without_cls():
             ("1 values, or marks", "3"),
         ),
         (lambda mae, t: mae.reconstruct(t, torch.zeros(2, 3, 1), return_std=True), ("likelihood='gaussian'",)),
+        (lambda mae, t: mae.reconstruct(t, torch.full((2, 3, 1), torch.nan)), ("positions hold NaN",)),
+        (
+            lambda mae, t: mae.reconstruct(
+                t, torch.tensor([0.0, torch.inf])[:, None].expand(2, 2, 1), torch.tensor([[False, True], [True, False]])
+            ),
+            ("positions hold NaN or infinity", "as padding"),
+        ),
         (lambda mae, t: mae.encoder(random_tokens(2, 3, 2)), ("2 features and 1 position", "and 1 axes")),
         (lambda mae, t: mae.encoder(random_tokens(2, 3, 1, 3)), ("1 features and 3 position", "and 1 axes")),
     ],

@@ -149,7 +149,7 @@ def test_a_classifier_with_a_decoder_in_its_file_is_refused(checkpoint):
         ("pretraining", lambda s: s.pop("use_cls"), ("'use_cls' is missing",)),
         ("pretraining", lambda s: s.pop("encoder_config"), ("'d_model' is missing",)),
         ("pretraining", lambda s: s["decoder_config"].pop("nhead"), ("'nhead' is missing",)),
-        ("classifier_cls", lambda s: s.pop("dim_output"), ("'dim_output' is missing",)),
+        ("classifier_cls", lambda s: s.pop("dim_output"), ("dim_output is None", "number of classes")),
         ("classifier_cls", lambda s: s.update(dim_output="x"), ("model_config.json: dim_output is 'x'", "classes")),
         ("classifier_cls", lambda s: s.update(dim_output=1), ("model_config.json: dim_output is 1", "at least 2")),
         ("pretraining", lambda s: s["encoder_config"].update(nhead=5), ("embed_dim (72)", "num_heads (5)")),

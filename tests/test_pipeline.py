@@ -448,7 +448,7 @@ def test_a_pipeline_answers_every_form_of_data(fitted):
     mean, std = pipeline.interpolate(frame, at=[1.0, 5.0], return_std=True)
     assert mean.shape == std.shape == (24, 2, 2, 1)
     assert pipeline.anomaly_score(frame).shape == (24,)
-    for form in (np.array(5.0), np.arange(5.0), csr_array(np.eye(5)), [[1, 2], [3]]):
+    for form in (np.array(5.0), [np.array(5.0)], np.arange(5.0), csr_array(np.eye(5)), [[1, 2], [3]]):
         with refuses("the series are"):
             pipeline.predict(form)
     with refuses("not fine-tuned"):

@@ -166,10 +166,11 @@ def test_what_a_mask_hides_is_missing(gappy):
     pairs = [(np.flatnonzero(~np.isnan(one[0])), one[0][~np.isnan(one[0])]) for one in array]
     masked = [(np.arange(one.shape[-1]), one[0]) for one in hidden]
     forms = [(hidden, array), ([hidden[i, :, : one.shape[1]] for i, one in enumerate(tables)], tables)]
-    forms += [(hidden[:, 0], array[:, 0]), (masked, pairs)]
+    forms += [(hidden[:, 0], array[:, 0]), (list(hidden[:, 0]), array[:, 0]), (masked, pairs)]
     for given, same in forms:
         model = RoMAEEmbedder(**SMALL).fit(same)
-        assert np.allclose(model.transform(given), model.transform(same), rtol=0, atol=1e-6)
+        for found in (model.transform(given), model.pipeline_.embed(given)):
+            assert np.allclose(found, model.transform(same), rtol=0, atol=1e-6)
     some = np.ma.masked_array(np.arange(16.0), np.arange(16) < 2)
     with pytest.warns(InputWarning, match="2 of 16 series have no label"):
         RoMAERegressor(**BOTH).fit(array, some)

@@ -62,6 +62,8 @@ def test_positions_are_never_below_float32(dtype, wanted):
         ((2, 20, 1), (8,), ("axis 0", "size 20", "crop it to 16, pad it to 24", "divides 20")),
         ((2, 5, 1), (8,), ("patches of 8; pad it to 8,",)),
         ((2, 4), (1,), ("(2, 4)", "[batch, d_1, .., d_D, channels]")),
+        ((0, 4, 1), (2,), ("(0, 2, 2)", "hold nothing")),
+        ((2, 0, 1), (2,), ("(2, 0, 2)", "hold nothing")),
     ],
 )
 def test_patchify_refuses(shape, patch, parts):

@@ -54,7 +54,7 @@ def standardise(
 ) -> tuple[Float[Tensor, "B N"], Float[Tensor, "B N"], Float[Tensor, "B N"], Scale]:
     """Standardise each series by its visible observations.
 
-    Time counts from the first visible observation. Its unit is the median gap within channels, 1 if there is no gap. A
+    Time counts from the first visible observation. Its unit is the median gap above 0 within channels, 1 without one. A
     channel's location is its median, the lower one of two. Its spread is the root mean square of the distances to the
     median, each at most five robust deviations. A robust deviation is 1.48 times the median distance; if this is 0, the
     mean distance. The spread of a constant channel is the size of its value, or 1 for 0. A channel without a visible
@@ -392,8 +392,11 @@ class AnySeries(MaskedAutoencoder):
     def context(self, visible: Tokens) -> Context:
         """Fit Gaussian processes to the visible tokens and encode the tokens, once for any number of `decode` calls.
 
-        A token [B, N] holds a standardised value and its relative noise, at (time, channel from 1).
+        A token [B, N] holds (standardised value, relative noise) at (time, channel from 1); others raise InputError.
         """
+        features, axes = visible.features, visible.axes
+        if features != 2 or axes != 2:
+            raise InputError(f"tokens have {features} values and {axes} axes; give (value, noise) at (time, channel).")
         real = visible.real
         values, noise = visible.values.double().unbind(-1)
         times, channels = _places(visible.positions)

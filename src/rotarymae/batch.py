@@ -79,7 +79,10 @@ def normalize_index(indices: Any, count: int, noun: str) -> np.ndarray:
         InputError: an index that does not exist; a mask of another length; more than one axis; other types; nothing
             selected.
     """
-    at = np.asarray(indices)
+    try:
+        at = np.asarray(indices)
+    except ValueError:  # lists of unequal length
+        at = np.asarray(indices, object)
     if at.ndim != 1 or (at.size and at.dtype.kind not in "iub"):
         raise InputError(f"indices are {at.dtype} of shape {at.shape}; give a flat list of integers or of booleans.")
     if at.dtype.kind == "b":

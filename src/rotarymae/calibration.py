@@ -359,7 +359,7 @@ def calibrate(
     The pipeline is not changed. The calibration stays unfitted if no series has two observations.
 
     Args:
-        pipeline: has a trained autoencoder of series.
+        pipeline: has a trained autoencoder of series; InputError is raised for another.
         unseen: series held out of training; the training series, if none were.
         learnt: the training series, if others were held out; else None. Their errors count too: by how much the model
             is better there is fitted as well, and left out of the calibration. The season is looked for in them, or

@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Literal
 
-import numpy as np
-
 from rotarymae.errors import InputError, InputWarning, did_you_mean
-from rotarymae.system.fields import Range, check_fields
+from rotarymae.system.fields import Range, check_fields, without_numpy
 
 Size = Literal["light", "tiny-shallow", "tiny", "small", "base", "pendulum"]
 DecoderAttention = Literal["context", "joint"]
@@ -37,7 +35,7 @@ SIZE_NAMES = ("embed_dim", "num_heads", "depth", "decoder_embed_dim", "decoder_n
 # Of the settings of models and trainings, by name; `check_fields` reads them.
 RANGES: dict[str, Range] = {
     **dict.fromkeys((*SIZE_NAMES, "axes", "features", "members", "batch_size", "finetune_batch_size"), COUNT),
-    **dict.fromkeys(("epochs", "finetune_epochs", "log_every", "batch_tokens", "epoch_steps"), COUNT),
+    **dict.fromkeys(("epochs", "finetune_epochs", "log_every", "batch_tokens", "epoch_steps", "outputs"), COUNT),
     **dict.fromkeys(("checkpoint_steps", "base"), COUNT),  # a base below 1 turns the frequencies' order round
     **dict.fromkeys(("pretrain_epochs", "min_steps", "warmup_steps", "max_skipped", "input_features"), NOT_NEGATIVE),
     **dict.fromkeys(("static_features", "overlap", "noise", "weight_decay", "checkpoint_minutes"), NOT_NEGATIVE),
@@ -47,7 +45,7 @@ RANGES: dict[str, Range] = {
     **dict.fromkeys(("p", "beta"), Range(least=0, most=1)),
     "norm_eps": POSITIVE,
     "seed": Range(least=0, below=2**64),
-    "window": Range(least=2),
+    **dict.fromkeys(("window", "classes"), Range(least=2)),
     "mask_ratio": Range(above=0, below=1),
 }
 
@@ -277,7 +275,7 @@ class RoMAEConfig:
         embed_dim, num_heads, depth, mlp_ratio = (
             getattr(self, prefix + name) for name in ("embed_dim", "num_heads", "depth", "mlp_ratio")
         )
-        hidden_dim = round(embed_dim * mlp_ratio)
+        hidden_dim = round(min(embed_dim * mlp_ratio, 1e300))  # infinity cannot be rounded
         return BlockSizes(embed_dim, num_heads, depth, hidden_dim, self.dropout, self.drop_path, self.norm_eps)
 
     def _check_sizes(self, prefix: str) -> None:
@@ -313,12 +311,13 @@ class RoMAEConfig:
 
 
 def mask_range(ratio: Any) -> tuple[float, float]:
-    """Return a mask ratio as (smallest, largest); `ratio` is such a pair, or one number, which is returned twice.
+    """Return a mask ratio as (smallest, largest): `ratio` is such a list, tuple or array, or one number, for both.
 
     Raises:
         InputError: not one or two numbers with 0 < smallest ≤ largest < 1.
     """
-    shares = (ratio, ratio) if np.ndim(ratio) == 0 else tuple(ratio)
+    ratio = without_numpy(ratio)
+    shares = tuple(ratio) if isinstance(ratio, list | tuple) else (ratio, ratio)
     for share in shares:
         RANGES["mask_ratio"].check("mask_ratio", share)
     if len(shares) != 2 or shares[0] > shares[1]:

@@ -9,6 +9,7 @@ import numpy as np
 from rotarymae.arrays import ArrayDataset
 from rotarymae.preprocess import ObservationPreprocessor, PatchPreprocessor
 from rotarymae.series import SeriesDataset
+from rotarymae.system import unmasked
 from rotarymae.tables import is_frame
 
 AnyDataset = SeriesDataset | ArrayDataset
@@ -24,17 +25,17 @@ def is_flat(X: Any) -> bool:
     if is_frame(X):
         return False
     if isinstance(X, list | tuple):
-        rows = [row for row in X if isinstance(row, list | tuple | np.ndarray) and len(row)]
+        rows = [row for row in X if isinstance(row, list | tuple | np.ndarray) and np.iterable(row) and len(row)]
         return len(rows) == len(X) > 0 and all(np.isscalar(row[0]) for row in rows)
     return hasattr(X, "toarray") or (hasattr(X, "__array__") and np.asarray(X).ndim < 3)
 
 
 def with_channel_axis(X: Any) -> Any:
-    """Return a table [cases, time] of numbers as an array [cases, 1, time]; return anything else as it is."""
+    """Return a table as an array [cases, 1, time], with NaN for masked cells; all else, sparse or ragged, as it is."""
     if not is_flat(X):
         return X
     try:
-        table = np.asarray(X)
+        table = unmasked(X)
     except ValueError:  # rows of unequal length
         return X
     return table[:, None] if table.ndim == 2 else X

@@ -31,7 +31,10 @@ class RotaryMAEError(Exception):
         self, message: object = "", *, code: str = "invalid", settings: Sequence[tuple[str, object]] = ()
     ) -> None:
         """Keep code, settings and message, which is cut to about 2,000 characters, unprintable ones escaped."""
-        self.code, self.message, self.settings = code, printable(_shorten(str(message))), tuple(settings)
+        text, half = str(message), LONGEST_MESSAGE // 2
+        if len(text) > LONGEST_MESSAGE:
+            text = f"{text[:half]} [... {len(text) - 2 * half} characters ...] {text[-half:]}"
+        self.code, self.message, self.settings = code, printable(text), tuple(settings)
         super().__init__(self.advise(lambda name, value: f"{name}={json.dumps(value)}"))
 
     def advise(self, write: Callable[[str, object], str]) -> str:
@@ -53,14 +56,6 @@ class RotaryMAEError(Exception):
         message = self.message if self.message.startswith(str(where)) else f"{where}: {self.message}"
         RotaryMAEError.__init__(error, message, code=self.code, settings=self.settings)
         return error
-
-
-def _shorten(text: str) -> str:
-    """Return the text; if it has over 2,000 characters, only the first and last 1,000, with a note between them."""
-    if len(text) <= LONGEST_MESSAGE:
-        return text
-    half = LONGEST_MESSAGE // 2
-    return f"{text[:half]} [... {len(text) - 2 * half} characters ...] {text[-half:]}"
 
 
 def printable(text: str) -> str:
@@ -157,7 +152,7 @@ def import_extra(module: str, extra: str) -> Any:
 
     Raises:
         MissingExtra: its package is not installed, or lacks the module.
-        ModuleNotFoundError: the package is installed, but another package that it imports is not.
+        Exception: what else the import raises, such as ModuleNotFoundError for a package that this one imports.
     """
     try:
         return importlib.import_module(module)

@@ -150,7 +150,7 @@ class _PooledHead(nn.Module):
             encoder: to fine-tune; the same object, not a copy.
             outputs: number of logits or values for each row.
             pool: how the vector is made of a row's tokens: "cls", "mean", "max" or "attention".
-            dropout: share of the vector's elements that training drops.
+            dropout: share that training drops of the vector's elements, and of the hidden units with static features.
             static_features: number of features of each series (such as age) that the head reads next to the vector.
             members: number of networks, each an encoder and a head. All start with the same weights.
 
@@ -158,22 +158,20 @@ class _PooledHead(nn.Module):
             InputError: an argument out of its range, or "cls" with an encoder without [CLS].
         """
         super().__init__()
-        if outputs < 1:
-            raise InputError(f"outputs is {outputs}; expected at least 1.")
         choose("pool", pool, get_args(HeadPool))
         if pool == "cls" and encoder.cls_token is None:
             raise InputError(
                 "pool='cls' needs a [CLS] token, and the encoder has none; use pool='mean', or set cls_token=True."
             )
-        for name, value in (("dropout", dropout), ("static_features", static_features), ("members", members)):
+        numbers = {"outputs": outputs, "dropout": dropout, "static_features": static_features, "members": members}
+        for name, value in numbers.items():
             RANGES[name].check(name, value)
         sizes = encoder.config
         self.outputs = outputs
         self.pool = pool
         self.static_features = static_features
-        self.attention = None
-        if pool == "attention":
-            self.attention = AttentionPool(sizes.embed_dim, sizes.num_heads, sizes.norm_eps)
+        pools = pool == "attention"
+        self.attention = AttentionPool(sizes.embed_dim, sizes.num_heads, sizes.norm_eps) if pools else None
         self.norm = nn.RMSNorm(sizes.embed_dim, eps=sizes.norm_eps)
         self.dropout = Dropout(dropout)
         self.static = None
@@ -226,7 +224,7 @@ class _PooledHead(nn.Module):
         tokens : Tokens
             The batch [B, N], B rows of N tokens.
         static : Tensor of shape [B, F] or None
-            F features of each row's series that the head reads next to its tokens; None for a head that reads none.
+            F features of each row's series, as for `forward`.
 
         Returns
         -------
@@ -271,6 +269,11 @@ class _PooledHead(nn.Module):
         -------
         Tensor
             One vector per row, [B, D], of the encoder's width D.
+
+        Raises
+        ------
+        InputError
+            Tokens that do not fit the encoder.
         """
         if self.attention is None:
             return pooled(self.encoder, tokens, self.pool)
@@ -295,7 +298,7 @@ class Classifier(_PooledHead):
         The head reads the encoded [CLS] token, the mean or maximum over the other real tokens, or a mean over all of
         them, [CLS] included, with learned weights (attention).
     dropout : float
-        Share of the pooled vector's elements that training drops.
+        Share that training drops of the pooled vector's elements, and of the hidden units that read static features.
     static_features : int
         Number F of features of each series that the head reads next to its vector.
     members : int
@@ -320,8 +323,7 @@ class Classifier(_PooledHead):
 
         The class describes the arguments, and what is refused with an InputError.
         """
-        if classes < 2:
-            raise InputError(f"classes is {classes}; a classifier needs at least 2.")
+        RANGES["classes"].check("classes", classes)
         super().__init__(encoder, classes, pool, dropout, static_features, members)
         self.classes = classes
 
@@ -343,7 +345,7 @@ class Regressor(_PooledHead):
         The head reads the encoded [CLS] token, the mean or maximum over the other real tokens, or a mean over all of
         them, [CLS] included, with learned weights (attention).
     dropout : float
-        Share of the pooled vector's elements that training drops.
+        Share that training drops of the pooled vector's elements, and of the hidden units that read static features.
     static_features : int
         Number F of features of each series that the head reads next to its vector.
     members : int

@@ -288,10 +288,9 @@ class StudentT(Density):
     outputs = 3
 
     def clamp(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape P"]:
-        """Return the P = 3 parameters of each value within limits: mean, log squared scale, and a third.
+        """Return the P = 3 parameters of each value: mean, log squared scale within ±18 (`MAX_LOG_VARIANCE`), a third.
 
-        The second is limited to ±`MAX_LOG_VARIANCE` (18). The third, whose softplus is added to 2 to give the degrees
-        of freedom, is limited to `FREEDOM` (-4.6 to 150).
+        The third, whose softplus is added to 2 to give the degrees of freedom, is limited to `FREEDOM` (-4.6 to 150).
         """
         mean, log_scale, freedom = parameters.unbind(-1)
         # 0.01 above 2 the variance is 200 squared scales; at e^5 and more the distribution is a normal one.
@@ -356,8 +355,7 @@ class StudentT(Density):
             normal: True if the added variable is normal; the degrees of freedom then grow, so that tails get lighter.
                 With False they stay.
         """
-        # The sum is taken for another of the kind, whose variance is the sum of both. Tails get lighter, as those of a
-        # sum with a normal variable do: of freedom - 2, by the squared ratio of the variances.
+        # Tails get lighter as in a sum with a normal variable: by the squared ratio of the variances, of freedom - 2.
         mean, model_log_variance = parameters[..., 0], self.log_variance(parameters)
         whole = torch.logaddexp(model_log_variance, log_variance.expand_as(model_log_variance))
         freedom = parameters[..., 2]

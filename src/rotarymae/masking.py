@@ -46,9 +46,9 @@ class Masking:
     def __post_init__(self) -> None:
         """Raise InputError for a kind or ratio that the class refuses; turn a ratio that is a list into a tuple."""
         choose("masking", self.kind, tuple(MASKINGS))
-        if isinstance(self.ratio, Sequence):
-            object.__setattr__(self, "ratio", tuple(self.ratio))
         mask_range(self.ratio)
+        if isinstance(self.ratio, list):
+            object.__setattr__(self, "ratio", tuple(self.ratio))
 
     def __call__(self, tokens: Tokens, noise: Noise | None = None, phase: float | None = None) -> Bool[Tensor, "B N"]:
         """Draw a mask for a batch: return [B, N], True = hidden; never on padding, never on all real tokens of a row.

@@ -295,7 +295,8 @@ class MaskedAutoencoder(nn.Module):
         Raises
         ------
         InputError
-            `return_std` of a model that predicts no spread; tokens, positions or padding of another shape or type.
+            `return_std` of a model that predicts no spread; tokens, positions or padding of another shape; padding that
+            is not bool; NaN or infinity in positions outside padding.
         """
         if return_std and not self.likelihood.has_spread:
             raise InputError(
@@ -303,6 +304,8 @@ class MaskedAutoencoder(nn.Module):
                 "likelihood='gaussian'."
             )
         parameters = self.decode(self.context(visible), positions, padding)
+        if not (positions if padding is None else positions[~padding]).isfinite().all():
+            raise InputError("query positions hold NaN or infinity; leave these queries out, or mark them as padding.")
         mean = self.likelihood.mean(parameters)
         return (mean, self.likelihood.std(parameters)) if return_std else mean
 

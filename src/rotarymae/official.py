@@ -115,16 +115,14 @@ def _config(settings: dict[str, Any], folder: Path) -> RoMAEConfig:
         folder: where the file is, for messages.
 
     Raises:
-        ModelDirectoryError: a missing key (without a decoder also "dim_output"); a value of the wrong type; sizes that
-            do not fit; or a pos_encoding other than "ropend" and "absolute".
+        ModelDirectoryError: a missing key; a value of the wrong type; sizes that do not fit; or a pos_encoding other
+            than "ropend" and "absolute".
     """
     encoder = settings.get("encoder_config", {})
     decoder = settings.get("decoder_config", encoder)
     encodings: dict[str, Literal["rotary", "absolute"]] = {"ropend": "rotary", "absolute": "absolute"}
     try:
         encoding = encodings.get(settings["pos_encoding"])
-        if "decoder_config" not in settings and "dim_output" not in settings:
-            raise KeyError("dim_output")
         if encoding is None:
             raise ModelDirectoryError(
                 f"{folder}: pos_encoding {settings['pos_encoding']!r} is not supported; 'ropend' or 'absolute' is."

@@ -120,9 +120,9 @@ class Fitted(NamedTuple):
 def _descriptors() -> Float[Tensor, "kernels 6"]:
     """Return six numbers that describe each kernel of the bank, float32, a row for each kernel.
 
-    They are the log noise over 3; half the mean log length of its parts, weighted by
-    their shares (0 for a periodic kernel); the shares of "exponential" and
-    "square" parts; and, as 1 or 0, whether the kernel is periodic, and whether its oscillation decays fast.
+    They are the log noise over 3; half the mean log length of its parts, weighted by their shares (0 for a periodic
+    kernel); the shares of "exponential" and "square" parts; and, as 1 or 0, whether the kernel is periodic, and whether
+    its oscillation decays fast.
     """
     table = torch.zeros(BANK_SIZE, 5, dtype=torch.float64)
     for s, shape in enumerate(BANK_SHAPES):

@@ -71,10 +71,7 @@ def angles(positions: Float[Tensor, "B N A"], frequencies: Float[Tensor, " F"]) 
 
 
 def rotation(angles: Float[Tensor, "B N P"]) -> Rotation:
-    """Return cosines and sines of the angles of P pairs of channels, for N tokens in B rows.
-
-    They get an axis of size 1, the third, which stands for the heads.
-    """
+    """Return cosines and sines [B, N, 1, P], the same for all heads, of the angles of P pairs of channels."""
     return Rotation(angles.cos().unsqueeze(-2), angles.sin().unsqueeze(-2))
 
 

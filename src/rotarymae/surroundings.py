@@ -52,8 +52,8 @@ def surroundings(
     - the value a season away; the mean without a season;
     - the line plus what a season away changed; the line without a season.
 
-    With position axes besides time and channel, all of them predict the value of the nearest token on all axes, and
-    the distance is that to this token.
+    With position axes besides time and channel, all of them predict the value of the nearest token on all axes that has
+    one. The distance is that to this token, the side is 0 (2 without one), and the traits are 1, 0, 0, 0.
 
     Args:
         visible: the visible tokens of B series, as the model takes them.

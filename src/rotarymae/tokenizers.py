@@ -27,7 +27,7 @@ def patchify(array: Float[Tensor, "B *axes C"], patch_size: Sequence[int]) -> To
         patch_size: (p_1, .., p_D), numbers of cells, which must divide d_1 .. d_D.
 
     Returns:
-        Tokens, N real ones for each array: values [B, N, p_1 · .. · p_D · C] are the flattened patches, channels
+        Tokens without padding, N for each array: values [B, N, p_1 · .. · p_D · C] are the flattened patches, channels
         fastest; positions [B, N, D] are the numbers of each patch along the axes, from 1, float32 (float64 for a
         float64 array).
 
@@ -41,7 +41,7 @@ def patchify(array: Float[Tensor, "B *axes C"], patch_size: Sequence[int]) -> To
     interleaved = [n for pair in zip(counts, patch_size, strict=True) for n in pair]
     order = list(range(1, 2 * dims, 2)) + list(range(2, 2 * dims + 1, 2))
     patches = array.reshape(len(array), *interleaved, array.shape[-1]).permute(0, *order, 2 * dims + 1)
-    values = patches.reshape(len(array), math.prod(counts), -1)
+    values = patches.flatten(1, dims).flatten(2)
     dtype = torch.float64 if array.dtype == torch.float64 else torch.float32  # half precision rounds positions
     lines = [torch.arange(1, count + 1, dtype=dtype, device=array.device) for count in counts]
     grid = torch.stack(torch.meshgrid(*lines, indexing="ij"), dim=-1).reshape(1, -1, dims)

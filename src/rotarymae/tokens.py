@@ -34,7 +34,7 @@ class Tokens:
         True where there is no token; None when every token is real. Padding may lie anywhere in a row.
     observed : bool Tensor of shape [B, N, W] or None
         True where the first W values of a token were observed; None when all were. The others are no targets of a loss
-        and no query's neighbours; the encoder reads the numbers that stand there, which are 0 for missing values.
+        and no query's neighbours; the encoder reads the numbers that stand there, such as 0 or an earlier value.
     check_values : bool
         Check every number (the default, for batches built from a user's data), set values and positions of padding to
         0, and turn a padding that marks nothing into None, so that attention can take its fastest kernel. Steps that
@@ -174,11 +174,11 @@ def pad_rows(
     Args:
         flat: all elements of the first row, then those of the second, and so on; n in all. An element is a number or an
             array of any shape (`rest`).
-        lengths: number of elements of each of the B rows; the largest is N.
+        lengths: number of elements of each of the B rows, at least one row; the largest is N.
 
     Returns:
         The array as a tensor, with the type and device of `flat`; and its padding, True beyond a row's end, or None
-        when all rows are equally long.
+        when all rows are equally long. The array then shares its memory with `flat`.
     """
     flat, lengths = torch.as_tensor(flat), torch.as_tensor(lengths).cpu()
     longest = int(lengths.max())
@@ -191,10 +191,9 @@ def pad_rows(
 
 
 def rounding_step(length: int) -> int:
-    """Return the `step` of `round_up` for rows of `length` tokens: a power of two that is at most 64 and length / 16.
+    """Return the `step` of `round_up` for rows of `length` tokens: the largest power of two up to 64 and length / 16.
 
-    It is the largest such power; 1 for fewer than 32 tokens. With few different lengths memory stays low: freed blocks
-    of every size of tensor stay on the process's heap.
+    It is at least 1. With few lengths memory stays low: freed blocks of every size stay on the process's heap.
     """
     return min(64, 1 << max(0, (length // 16).bit_length() - 1))
 

@@ -37,11 +37,7 @@ class Dropout(nn.Module):
         return self.training and self.rate > 0
 
     def mask_shape(self, x: Float[Tensor, "*shape"]) -> tuple[int, ...]:
-        """Return the shape of the random mask for x; here that of x itself.
-
-        Each element is then dropped or kept by itself. `DropPath` overrides it with a smaller shape that is broadcast
-        to x.
-        """
+        """Return the shape of the random mask: that of x, or in `DropPath` a smaller one that is broadcast to x."""
         return tuple(x.shape)
 
     def forward(self, x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:

@@ -756,6 +756,7 @@ def test_select_round_trips():
         (np.array([2**64 - 1], np.uint64), ["index 18446744073709551615"]),
         ([0.5], ["float64"]),
         ([[0]], ["(1, 1)"]),
+        ([[0], [0, 1]], ["(2,)", "flat list"]),
     ],
 )
 def test_select_refuses(indices, parts):

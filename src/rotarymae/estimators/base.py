@@ -296,7 +296,7 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
             if fits:
                 checks |= {"ensure_min_features": 2, "ensure_min_samples": 1 if fits == "unsupervised" else 2}
             try:
-                table: Any = unmasked(X) if isinstance(X, np.ndarray) else X
+                table: Any = unmasked(X) if isinstance(X, np.ndarray | list | tuple) else X
                 flat = validate_data(self, table, reset=bool(fits), **checks)
             except ValueError as error:
                 raise InputError(str(error)) from None

@@ -8,10 +8,12 @@ import numpy as np
 
 
 def unmasked(values: Any) -> np.ndarray:
-    """Return values as a plain array, in which the masked entries of a masked array are NaN (NaT for dates).
+    """Return values as a plain array, in which masked entries, also in a list of masked rows, are NaN (NaT for dates).
 
     If some entries are masked, whole numbers and booleans become float64; in text they are "nan". Else the dtype stays.
     """
+    if type(values) in (list, tuple) and any(isinstance(one, np.ma.MaskedArray) for one in values):
+        values = np.ma.array(values)
     if not np.ma.is_masked(values):
         return np.asarray(values)
     if values.dtype.kind in "mM":
