@@ -193,7 +193,8 @@ def regression_metrics(truth: np.ndarray, predicted: np.ndarray) -> dict[str, fl
     """Score a regression: return {metric: value} with "root_mean_squared_error", "mean_absolute_error" and "r2".
 
     Errors are in the unit of `truth`. With several outputs there are metrics of each, with names that end in "_output_"
-    and its number, from 0. Metrics of an output without true values, and R² with only one, are NaN.
+    and its number, from 0. Metrics of an output without true values, and R² with only one, are NaN; R² of true values
+    that are all equal is 0, or 1 if all predictions are right.
 
     Args:
         truth: true values [S, outputs]; NaN is left out.

@@ -153,7 +153,8 @@ def interpolation(
 ) -> Figure:
     """Draw one series, a panel per channel: observations the model saw (filled), hidden ones (hollow), its prediction.
 
-    The axis of values reaches at most twice the range of a channel's observations beyond them, however wide bands are.
+    The axis of values reaches at most twice the range of a channel's observations beyond them, however wide bands are,
+    unless their values are all equal.
 
     Args:
         times, values: [n] of the n observations.

@@ -237,7 +237,7 @@ def narrowed(labels: np.ndarray) -> np.ndarray:
     """Return labels of dtype object as an array of numbers, strings or booleans, if they are such.
 
     The array itself is returned if its dtype is not object or it is empty, if a label is missing, or if some labels are
-    text and others not. Other objects, such as dates, stay objects.
+    text and others not. Other objects, such as Python's dates, stay objects.
     """
     if labels.dtype != object or not labels.size or are_mixed(labels) or not has_label(labels).all():
         return labels
