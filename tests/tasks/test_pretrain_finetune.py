@@ -146,8 +146,13 @@ def test_targets():
         NumberTargets.check(np.array(["2024-05-01", "2024-05-02"], "datetime64[ns]"), 2)
     with refuses("(2, 1)"):
         ClassLabels.check([["a"], ["b"]], 2)
-    with refuses("strings", "numbers"):
-        ClassLabels.check(np.array(["a", 1], object), 2)
+    for mixed in (np.array(["a", 1], object), ["a", 1]):
+        with refuses("strings", "numbers"):
+            ClassLabels.check(mixed, 2)
+    with refuses("1 labels are missing", "series 1"):
+        ClassLabels.check(["a", np.nan], 2)
+    with refuses("unequal length"):
+        NumberTargets.check([[1], [2, 3]], 2)
     for kind in (ClassLabels, NumberTargets):
         with refuses("no series has a label"):
             kind.check([], 0)
