@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 def importance(pipeline: Pipeline, dataset: SeriesDataset, on_step: Any = None) -> list[np.ndarray]:
     """Return how much each observation matters to the network: a list with an array [n] per series, in order of time.
 
-    Each of a series' n observations is left out in turn. For a classifier, importance is by how much the predicted
-    class's log-probability then drops, in nats; it is negative for observations that speak against that class. For a
-    regressor, it is how far the prediction moves, in standard deviations of the training targets (root mean square over
-    outputs). For a time to an event, it is by how much the expected time gets shorter, in the table's unit; it is
-    negative for observations that raise the risk. A series of a single observation gets [NaN].
+    Each of a series' n observations is left out in turn. For a classifier, importance is by how much the most probable
+    class's log-probability, not calibrated, then drops, in nats; it is negative for observations that speak against
+    that class. For a regressor, it is how far the prediction moves, in standard deviations of the training targets
+    (root mean square over outputs). For a time to an event, it is by how much the expected time gets shorter, in the
+    table's unit; it is negative for observations that raise the risk. A series of a single observation gets [NaN].
 
     Only the network is asked, not other methods in the pipeline (boosted trees).
 

@@ -260,7 +260,7 @@ class NumberTargets(Target):
 
     def __post_init__(self) -> None:
         """Raise InputError unless there are as many positive deviations as means, and at least one."""
-        if not self.mean or len(self.mean) != len(self.std) or min(self.std) <= 0:
+        if not self.mean or len(self.mean) != len(self.std) or not all(std > 0 for std in self.std):
             raise InputError(
                 f"the scaling of targets has the means {self.mean} and deviations {self.std}; wanted a positive "
                 "deviation for each mean. Fit anew, or load an undamaged model."
@@ -279,13 +279,7 @@ class NumberTargets(Target):
                 missing in every series.
         """
         numbers = numbers_of(targets, series)
-        empty = np.atleast_1d(np.isnan(numbers).all(0))
-        if empty.any():
-            which = "label" if len(empty) == 1 else f"label of output {int(empty.argmax())} (counted from 0)"
-            raise InputError(
-                f"every {which} is missing (NaN); a regression needs numbers. Check the name of the column, and that "
-                "it holds numbers."
-            )
+        _refuse_empty(numbers, "Check the name of the column, and that it holds numbers.")
         return numbers
 
     @staticmethod
@@ -302,7 +296,9 @@ class NumberTargets(Target):
         """Create the scaling: mean and standard deviation of each output over the training targets [S, outputs].
 
         NaN does not count. A constant output gets the deviation 1, with an InputWarning where there are several series.
+        Raises InputError for an output that is missing in every series.
         """
+        _refuse_empty(targets, "Hold out less, so that training has some, or leave this output out.")
         mean, std = np.nanmean(targets, axis=0), np.nanstd(targets, axis=0)
         # The spread of rounding errors is no spread: dividing by it would turn a constant target into noise.
         constant = std <= 1e-12 * np.abs(mean)
@@ -318,28 +314,21 @@ class NumberTargets(Target):
         return len(self.mean)
 
     def encode(self, targets: np.ndarray) -> np.ndarray:
-        """Return targets standardised, float32 [S, outputs]; NaN, for a missing one, stays.
+        """Return targets standardised, float32 [S, outputs]; arguments and errors are those of `truth`."""
+        return ((self.truth(targets) - np.array(self.mean)) / np.array(self.std)).astype(np.float32)
 
-        Args:
-            targets: of S series, [S] or [S, outputs], in their own units.
+    def truth(self, targets: np.ndarray) -> np.ndarray:
+        """Return targets [S] or [S, outputs] as float64 [S, outputs] in their own units; NaN, for a missing one, stays.
 
-        Raises:
-            InputError: another number of outputs than in training; a target that is no number, infinite, or too large
-                for 32 bits.
+        Raises InputError for another number of outputs than in training, and for a target that is no number, infinite,
+        or too large for 32 bits.
         """
         numbers = numbers_of(targets, len(targets))
         if numbers.shape[1] != self.outputs:
             raise InputError(
                 f"there are {numbers.shape[1]} targets per series, and training had {self.outputs}; give as many."
             )
-        return ((numbers - np.array(self.mean)) / np.array(self.std)).astype(np.float32)
-
-    def truth(self, targets: np.ndarray) -> np.ndarray:
-        """Return targets [S] or [S, outputs] as float64 [S, outputs] in their own units; NaN stays.
-
-        Raises InputError for a target that is no number, infinite, or too large for 32 bits.
-        """
-        return numbers_of(targets, len(targets))
+        return numbers
 
     def objective(self, model: Classifier | Regressor, encoded: np.ndarray, config: FitConfig) -> Objective:
         """Return the loss of fine-tuning that `config.loss` names, as a module that holds the model.
@@ -378,6 +367,14 @@ class NumberTargets(Target):
         """
         names = ["predicted"] if self.outputs == 1 else [f"predicted_{i}" for i in range(self.outputs)]
         return {name: values[:, i].tolist() for i, name in enumerate(names)}
+
+
+def _refuse_empty(numbers: np.ndarray, advice: str) -> None:
+    """Raise InputError, which ends in `advice`, if an output of `numbers` [S, outputs] is NaN in every series."""
+    empty = np.atleast_1d(np.isnan(numbers).all(0))
+    if empty.any():
+        which = "label" if len(empty) == 1 else f"label of output {int(empty.argmax())} (counted from 0)"
+        raise InputError(f"every {which} is missing (NaN); a regression needs numbers. {advice}")
 
 
 Labels = ClassLabels | NumberTargets | EventTimes
@@ -438,14 +435,14 @@ def choose_labels(targets: Any, name: str = "auto") -> type[Labels]:
 def class_index(labels: np.ndarray, classes: Sequence[Any] | np.ndarray) -> np.ndarray:
     """Return the index of each of S labels in `classes`, int64 [S]; 1 and "1" are the same label.
 
-    Raises InputError, naming the labels, if some are no class.
+    Raises InputError, naming at most eight of the labels, if some are no class.
     """
     numbers = {as_text(name): i for i, name in enumerate(classes)}  # whether 1 is a number depends on the other labels
     texts = {label: as_text(label) for label in set(labels.tolist())}
     unknown = sorted(set(texts.values()) - set(numbers))
     if unknown:
         raise InputError(
-            f"labels {', '.join(unknown[:5])} are none of the model's classes {', '.join(numbers)}; correct them, or "
-            "leave these series out."
+            f"the labels {listed(unknown)} are none of the model's classes {listed(numbers)}; correct them, or leave "
+            "these series out."
         )
     return np.array([numbers[texts[label]] for label in labels.tolist()], np.int64)

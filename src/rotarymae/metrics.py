@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 RMSE, SCALED_RMSE, MEDIAN_ERROR = "root_mean_squared_error", "root_mean_squared_error_scaled", "median_absolute_error"
 COVERAGE, WIDTH = "interval90_coverage", "interval90_width"
-CALIBRATION_ERROR = "expected_calibration_error"
+CALIBRATION_ERROR, CALIBRATION_BINS = "expected_calibration_error", 15
 CONCORDANCE, BRIER, SURVIVAL_ERROR = "concordance", "integrated_brier_score", "survival_calibration_error"
 OUTPUT = "_output_"  # between a metric's name and the number of an output, where there are several
 # Of early answers, in the table and the picture.
@@ -172,20 +172,19 @@ def average_precision(positive: np.ndarray, scores: np.ndarray) -> float:
     return float((np.diff(hits[last], prepend=0) * hits[last] / (np.flatnonzero(last) + 1)).sum() / hits[-1])
 
 
-def expected_calibration_error(truth: np.ndarray, probabilities: np.ndarray, bins: int = 15) -> float:
+def expected_calibration_error(truth: np.ndarray, probabilities: np.ndarray) -> float:
     """Return the expected calibration error: the mean distance between confidence and accuracy, from 0 to 1.
 
-    The confidence is the largest probability of a series. Series are binned by it; each bin's distance between mean
-    confidence and accuracy counts by its number of series.
+    The confidence is the largest probability of a series. Series are binned by it, in 15 bins of equal width from 0 to
+    1; each bin's distance between mean confidence and accuracy counts by its number of series.
 
     Args:
         truth: class numbers int [S].
         probabilities: [S, classes]; the class of the largest one counts as predicted.
-        bins: number of bins, of equal width from 0 to 1.
     """
     sure, right = probabilities.max(1), probabilities.argmax(1) == truth
-    bin_of = np.minimum((sure * bins).astype(int), bins - 1)
-    away = np.bincount(bin_of, right - sure, minlength=bins)
+    bin_of = np.minimum((sure * CALIBRATION_BINS).astype(int), CALIBRATION_BINS - 1)
+    away = np.bincount(bin_of, right - sure, minlength=CALIBRATION_BINS)
     return round(float(np.abs(away).sum() / len(truth)), 12)  # what sums leave behind, such as 3e-17, is 0
 
 
@@ -193,7 +192,8 @@ def regression_metrics(truth: np.ndarray, predicted: np.ndarray) -> dict[str, fl
     """Score a regression: return {metric: value} with "root_mean_squared_error", "mean_absolute_error" and "r2".
 
     Errors are in the unit of `truth`. With several outputs there are metrics of each, with names that end in "_output_"
-    and its number, from 0. Metrics of an output without true values, and R² with only one, are NaN.
+    and its number, from 0. Metrics of an output without true values, and R² with only one, are NaN; R² of true values
+    that are all equal is 0, or 1 if all predictions are right.
 
     Args:
         truth: true values [S, outputs]; NaN is left out.
@@ -215,8 +215,7 @@ def interval_metrics(truth: np.ndarray, predicted: np.ndarray, half_widths: np.n
     """Score a regression's 90 % intervals, prediction ± half width: return {metric: value}, or {} without intervals.
 
     "interval90_coverage" is the share of true values inside, from 0 to 1, and "interval90_width" the mean full width.
-    With several outputs there are metrics of each, with names that end in "_output_" and its number, from 0. Metrics of
-    an output without true values are NaN.
+    Several outputs have names as in `regression_metrics`; metrics of one without true values are NaN.
 
     Args:
         truth, predicted: [S, outputs]; NaN in `truth` is left out.

@@ -155,7 +155,7 @@ def interpolation(
     """Draw one series, a panel per channel: observations the model saw (filled), hidden ones (hollow), its prediction.
 
     Each panel has a value axis of its own. It reaches at most twice the range of the channel's observations beyond
-    them, however wide bands are; if a few values reach far beyond the others, and these are not far from 0, it is
+    them, however wide bands are, unless all are equal; if a few values reach far beyond the others, and these are not far from 0, it is
     logarithmic, but linear around 0.
 
     Args:

@@ -59,8 +59,9 @@ def score(outcome: Outcome, reporter: Reporter) -> None:
 
     Args:
         outcome: the results of one run, with its trained pipeline, data and split. It is changed in place, and gets
-            metrics and the embeddings of all series; with labels, predictions of all series; and with an autoencoder,
-            predictions of observations (or patches of arrays) that are hidden in the scored series.
+            metrics and the embeddings of all series; with labels, predictions of all series, half the width of their
+            intervals, and other methods' predictions of the scored series; and with an autoencoder, predictions of
+            observations (or patches of arrays) that are hidden in the scored series.
         reporter: shows progress and warnings.
     """
     dataset, split = outcome.dataset, outcome.split
@@ -351,7 +352,7 @@ def _score_interpolation(outcome: Outcome, train: SeriesDataset, part: SeriesDat
     """Hide observations of series, and score the model's predictions of them next to those of simple methods.
 
     A quarter of each series is hidden: runs of consecutive observations, or the end if pre-training hid the ends of
-    series. If every series is too short for that, nothing is done.
+    series. Series that are too short for that are left out; if all are, nothing is done.
 
     Args:
         outcome: has the pipeline. It is changed in place: `visible`, `hidden`, `interpolated` (the model's predictions)
@@ -440,8 +441,8 @@ def compare_at_hidden(
           compared.
         - "channels": {channel: row}, if the data has channels.
         - "by_distance": a list of rows, for groups of at least 20 compared observations by their distance in time to
-          the nearest visible one of the channel. In each, "above" is the lower edge of the group, in units of position;
-          without a visible one the distance is infinite.
+          the nearest visible one of the channel, with scaled errors only. In each, "above" is the lower edge of the
+          group, in units of position; without a visible one the distance is infinite.
     """
     scaler, truth = preprocessor.values, np.asarray(measured(hidden), np.float64)
     channels = channel_index(hidden)

@@ -66,6 +66,8 @@ class EventTimes(Target):
     def check(targets: Any, series: int) -> np.ndarray:
         """Return events and durations as a structured array [series] with the fields "event" and "time", checked.
 
+        A series without a duration or a status is not refused: it gets the time NaN and the event False.
+
         Args:
             targets: structured array [series] with two fields, the event first and the duration second, under any
                 names.
@@ -271,6 +273,7 @@ def event_times(time: Any, event: Any, time_name: str = "time", event_name: str 
     durations[~known] = 0  # which are not read, but count in the numbers of series in messages
     out = np.zeros(len(status), EVENT_TIME)
     out["time"] = np.where(known, numbers_of(durations, len(status))[:, 0], np.nan)
+    known = has_label(out)  # the text "nan" is none either
     negative = out["time"] < 0
     if negative.any():
         first = int(negative.argmax())

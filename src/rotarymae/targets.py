@@ -198,14 +198,15 @@ def numbers_of(targets: Any, series: int) -> np.ndarray:
 def as_targets(targets: Any) -> np.ndarray:
     """Return targets, as a user gives them, as an array; arrays and columns of tables keep their type.
 
-    A flat list in which some targets are missing becomes an array of objects: numpy would make NaN among strings the
-    text "nan". Raises InputError for lists of unequal length.
+    A flat list in which some targets are missing, or some are text and others not, becomes an array of objects: numpy
+    would make NaN or 1 among strings the texts "nan" and "1". Raises InputError for lists of unequal length.
     """
     if hasattr(targets, "dtype"):
         return np.asarray(targets)
     try:
         objects = np.asarray(targets, object)
-        return objects if objects.ndim == 1 and not has_label(objects).all() else np.asarray(targets)
+        unequal = objects.ndim == 1 and (are_mixed(objects) or not has_label(objects).all())
+        return objects if unequal else np.asarray(targets)
     except ValueError:
         raise InputError("the labels are lists of unequal length; give every series as many numbers.") from None
 
@@ -237,7 +238,7 @@ def narrowed(labels: np.ndarray) -> np.ndarray:
     """Return labels of dtype object as an array of numbers, strings or booleans, if they are such.
 
     The array itself is returned if its dtype is not object or it is empty, if a label is missing, or if some labels are
-    text and others not. Other objects, such as dates, stay objects.
+    text and others not. Other objects, such as Python's dates, stay objects.
     """
     if labels.dtype != object or not labels.size or are_mixed(labels) or not has_label(labels).all():
         return labels
@@ -255,11 +256,12 @@ def are_mixed(labels: np.ndarray) -> bool:
 def one_per_series(targets: Any, series: int) -> np.ndarray:
     """Return targets as an array [series, ...]; objects become numbers, strings or booleans if `narrowed` can.
 
-    Raises InputError for a single value, another number of targets than `series`, and for no series.
+    Raises InputError for a single value, another number of targets than `series`, lists of unequal length, and for no
+    series.
     """
     if not series:
         raise InputError("no series has a label; give the labels of some.")
-    given = np.asarray(targets)
+    given = as_targets(targets)
     if given.ndim == 0 or len(given) != series:
         count = "one value" if given.ndim == 0 else f"{len(given)} labels"
         raise InputError(f"{count} for {series} series; give one label for each, in their order.")

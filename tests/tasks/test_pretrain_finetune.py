@@ -123,9 +123,11 @@ def test_validation_may_have_fewer_classes_but_no_others(pretrained, data):
     part = data.select(np.arange(4))
     tuned = finetune(pretrained, data, KINDS, FIT, validation=(part, np.array(["y"] * 4)))
     assert tuned.result.best is not None and tuned.pipeline.outputs(part).shape == (4, 2)
-    with refuses("z", "x, y"):
+    with refuses("'z'", "'x', 'y'"):
         finetune(pretrained, data, KINDS, FIT, validation=(part, np.array(["x", "y", "z", "x"])))
     assert class_index(np.array(["y", "y"]), ["x", "y"]).tolist() == [1, 1]
+    with refuses("labels '' are none"):
+        class_index(np.array(["", "y"]), ["x", "y"])
 
 
 def test_targets():
@@ -144,8 +146,13 @@ def test_targets():
         NumberTargets.check(np.array(["2024-05-01", "2024-05-02"], "datetime64[ns]"), 2)
     with refuses("(2, 1)"):
         ClassLabels.check([["a"], ["b"]], 2)
-    with refuses("strings", "numbers"):
-        ClassLabels.check(np.array(["a", 1], object), 2)
+    for mixed in (np.array(["a", 1], object), ["a", 1]):
+        with refuses("strings", "numbers"):
+            ClassLabels.check(mixed, 2)
+    with refuses("1 labels are missing", "series 1"):
+        ClassLabels.check(["a", np.nan], 2)
+    with refuses("unequal length"):
+        NumberTargets.check([[1], [2, 3]], 2)
     for kind in (ClassLabels, NumberTargets):
         with refuses("no series has a label"):
             kind.check([], 0)
@@ -253,6 +260,16 @@ def test_outputs_of_unequal_scale_are_learnt_alike(data):
     predicted = tuned.outputs(data)
     scores = 1 - ((predicted - targets) ** 2).sum(0) / ((targets - targets.mean(0)) ** 2).sum(0)
     assert scores.min() > 0.8 and abs(scores[0] - scores[1]) < 0.1
+
+
+def test_outputs_that_cannot_be_learnt_or_compared_are_refused():
+    """They gave a model that could not be saved, and errors of numpy and scikit-learn."""
+    with refuses("output 1", "Hold out less"):
+        NumberTargets.fit(np.array([[1.0, np.nan], [2.0, np.nan]]))
+    with refuses("deviations (1.0, nan)"):
+        NumberTargets((0.0, 0.0), (1.0, np.nan))
+    with refuses("1 targets per series", "training had 2"):
+        NumberTargets((0.0, 0.0), (1.0, 1.0)).truth(np.arange(3.0))
 
 
 def test_targets_far_from_zero_have_their_own_spread():

@@ -242,7 +242,9 @@ def test_events_are_read_in_several_ways_and_a_missing_one_is_no_label():
     out = event_times(np.array([1, 2, 3, None, 5], object), np.array(["True", "0", None, "1", True], object))
     assert has_label(out).tolist() == [True, True, False, False, True]
     assert out["event"].tolist() == [True, False, False, False, True]
-    assert event_times(np.array([1, np.nan]), np.array([True, True]))["event"].tolist() == [True, False]
+    for missing in (np.array([1, np.nan]), ["1", "nan"]):
+        assert event_times(missing, np.array([True, True]))["event"].tolist() == [True, False]
+        assert event_times(missing, ["1", "1"])["event"].tolist() == [True, False]
 
 
 # ── partners ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -135,7 +135,7 @@ class _Supervised(ArrayOptions, FinetuningOptions, Estimator, ABC):
         """
         dataset = self._read(X)
         predicted = self.predict(dataset)
-        truth = one_per_series(as_targets(self._labels_of(dataset, X, y)), len(predicted))
+        truth = one_per_series(self._labels_of(dataset, X, y), len(predicted))
         known = has_label(truth)
         return self._score(one_per_series(truth[known], known.sum()), predicted[known])
 

@@ -365,14 +365,9 @@ class BoostedFeatures(Partner):
         return cls(names, static, BoostedTrees.fit(task, features, truth[series], seed, weight))
 
     def predict(self, dataset: AnyDataset) -> Floats:
-        """Predict the target of each of the S series of `dataset`.
+        """Return predictions for the S series of `dataset`, at least one, as `BoostedTrees.predict` does.
 
-        Returns:
-            Classification: probabilities [S, classes]. Survival: probabilities [S, K + 1] of the event in each of K
-            intervals, and after all of them. Regression: values [S, outputs], in the units of the training targets.
-
-        Raises:
-            InputError: other channels, value columns or static columns than in training.
+        Raises InputError for other channels, value columns or static columns than in training.
         """
         return self.trees.predict(series_features(dataset, self.static, self.features)[0])
 

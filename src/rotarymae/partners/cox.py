@@ -43,7 +43,7 @@ class CoxFeatures(Partner):
         static: the columns with one value per series, which are features, too.
         center, scale: [F] by which features are standardised, those of the static columns last; a missing feature
             counts as its center.
-        weight: [F] of the standardised features; their weighted sum is the log-risk.
+        weight: [F] of the standardised features, which are clipped to ±3; their weighted sum is the log-risk.
         rates: [K] hazard of each interval at a log-risk of 0.
     """
 

@@ -60,8 +60,7 @@ def decision_weights(
 
     Args:
         by: "accuracy"; "balanced", which weighs by the inverse of each class's share of the training series; "f1", for
-            the largest expected F1; "cost", which weighs by `costs`; or "auto": "f1" if there are two classes and the
-            rarer one has less than a fifth of the training series, else "accuracy".
+            the largest expected F1; "cost", which weighs by `costs`; or "auto", from which `resolve` chooses.
         counts: [K] number of training series of each class.
         probabilities: [S, K] of series that training did not see; only "f1" reads them.
         costs: [K] positive numbers, which only "cost" reads.

@@ -53,7 +53,7 @@ class Predictor:
         temperatures: {name: temperature} of the network and each partner; 1 leaves probabilities unchanged.
         weights: {name: weight} of the network and each partner in the combination; they sum to 1.
         losses: {name: nats per validation series} of the network, each partner and the combination; for a regression
-            with normal errors. Empty without validation series.
+            with normal errors, up to a constant. Empty without validation series.
         errors: {name: for each output the ascending absolute errors of the validation series}, for intervals; empty
             unless the task is a regression.
     """
@@ -268,14 +268,15 @@ def fit_partners(
             survival weights [S, K] of the intervals in the likelihood.
         train, validation: int, indices of the training and of the validation series in `dataset`.
         outputs: number of classes or outputs of the network.
-        static: columns of `dataset` with one value per series, which the partners also read.
+        static: columns of `dataset` with one value per series, which boosting and Cox's regression also read.
         seed: fixes what the partners draw, and the draw of series where time is short.
         reporter: shows progress and warnings.
         budget: the plan of a run that must end in time. It limits the number of series, and of the copies that a
             partner makes of them; None means no limit.
 
     Warns:
-        Through the reporter: a partner failed, as for lack of series or of memory, and is left out.
+        Through the reporter: a partner failed, as for lack of series or of memory (ValueError, FloatingPointError,
+            LinAlgError or MemoryError; others pass), and is left out.
     """
     fitted = FittedPartners({}, {}, dataset.select(validation) if len(validation) else None, truth[validation])
     if choice == MODEL or fitted.held is None:
@@ -398,5 +399,5 @@ def choose_predictor(
     best = min(predictor.available, key=lambda name: losses[name] - (name == COMBINED))
     because = f"the smallest loss on {series} validation series"
     if best == COMBINED and losses[COMBINED] > min(losses.values()):
-        because = f"no other is better by more than one nat on {series} validation series"
+        because = f"no other choice is better by more than one nat on {series} validation series"
     return replace(predictor, choice=best, because=because), predictions

@@ -236,6 +236,6 @@ def _notes(outcome: Outcome, notes: tuple[str, ...], anonymous: bool) -> Section
 def _pairs(facts: Mapping[str, object], title: str = "", caption: str = "") -> Table:
     """Return facts {name: value} as a table of two columns without a head: the name, and the value as text.
 
-    Values are written as `cell_text` does it. `title` and `caption` stand above and below the table.
+    Values are written as `cell_text` does it. `title` and `caption` stand above the table.
     """
     return Table([(name, {"": cell_text(value)}) for name, value in facts.items()], title, caption=caption)

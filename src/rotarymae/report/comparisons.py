@@ -85,10 +85,10 @@ def error_table(title: str, parts: Iterable[tuple[str, Any]], error: str, captio
     """Return a table of errors at hidden observations: a row per part, a column per method, the smallest error bold.
 
     Further columns are the share of hidden observations inside each predicted band, such as that of 95 % (none without
-    bands), and how many observations were hidden.
+    bands), and how many hidden observations are compared.
 
     Args:
-        title, caption: above and below the table.
+        title, caption: of the table.
         parts: pairs (name, scores) of the rows: columns of values, channels or distances, with scores as in
             metrics.json.
         error: name of the metric, as in metrics.json, that the columns of methods hold.
@@ -109,7 +109,7 @@ def _methods(title: str, methods: Mapping[str, Mapping[str, float]], caption: st
     lacks.
 
     Args:
-        title, caption: above and below the table.
+        title, caption: of the table.
         methods: {method: {metric: value}}, named as in metrics.json; the trained model is "model" and must be there.
             In the table methods and metrics have longer names.
     """

@@ -25,7 +25,7 @@ class Table:
         rows: (name, {column: value}) of each row; a row may lack columns of others.
         title: above the table.
         first: head of the column of names; "" for a table without a head.
-        caption: below the table.
+        caption: a note, above the table on the page, and below it where the command prints it.
     """
 
     rows: Sequence[tuple[str, Mapping[str, object]]]

@@ -503,7 +503,7 @@ PICTURES = [
     Picture(
         "thresholds",
         "Other thresholds",
-        "The scores of the classifier if a series counts as positive at another probability than one half.",
+        "The scores of the classifier if a series counts as positive at another probability than the one that decides.",
         draw_thresholds,
     ),
     Picture(
