@@ -39,6 +39,8 @@ def info_command(table: Positional[TablePath], columns: Columns) -> None:
             objects = tables.open_source(schema.objects)
             labelled = objects.columns
             label, static, doubts = tables.propose_objects(objects, schema.id, label)
+            taken = {name for _, name in schema.roles}  # as the mean flux of each object, next to the flux of each row
+            static = [name for name in static if name not in taken]
             schema, unsure = replace(schema, static=(*schema.static, *static)), [*unsure, *doubts]
             proposal.given.update({"static": schema.static} if static else {})
         if label is None and proposal.given.pop("static", ()):

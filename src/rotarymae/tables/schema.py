@@ -253,9 +253,9 @@ class TableSchema:
         return replace(schema, static=static, **of_model)
 
     def with_values_of(self, dataset: Any) -> TableSchema:
-        """Return the schema with the units that reading a table showed and, if it is wide, the names of its values.
+        """Return the schema with the units and, if it is wide, the values of `dataset`, a `SeriesDataset` read by it.
 
-        They are those of `dataset`, the `SeriesDataset` that was read from the table; units are {} if it has no report.
+        These values are the names of its channels, if it has some. Units are {} if it has no report on the reading.
         """
         values = tuple(dataset.channel_names or dataset.value_names) if self.wide else self.values
         return replace(self, values=values, units=dataset.reading.units if dataset.reading else {})
