@@ -109,7 +109,7 @@ def test_a_limit_where_the_flag_is_missing_is_no_flag(tmp_path):
     rows = [["a", 0, 1, 9, 0], ["a", 1, "", 9, ""], ["a", 2, 3, 9, 1]]
     source = open_source(write_csv(tmp_path / "t.csv", "id,time,flux,most,seen", rows))
     layout = TableSchema(values=("flux",), upper_limits=("most",))
-    assert _first_flagged(read_table(source, layout), source, layout, "seen", ()).tolist() == [2.0]
+    assert _first_flagged(read_table(source, layout), source, layout, "seen").tolist() == [2.0]
 
 
 @pytest.mark.parametrize(

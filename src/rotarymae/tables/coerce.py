@@ -171,9 +171,8 @@ def _from_frame(
 def is_of_the_command(of_training: Mapping[str, Any]) -> bool:
     """Return whether the command rotarymae, and not an estimator, read a model's training table.
 
-    Args:
-        of_training: the saved fields of this table's `TableSchema`, {field: value}. The command saves all of them, with
-            "tokens", and the estimators do not; {} is without a table.
+    `of_training` are the saved fields of this table's `TableSchema`, {field: value}; {} is without a table. The command
+    saves all of them, with "tokens", and the estimators do not.
     """
     return "tokens" in of_training
 
@@ -186,21 +185,20 @@ def _joined(series: Sequence[Series]) -> SeriesDataset:
     """
     first = series[0]
     names = ("channel_names", "value_names", "time_unit", "time_zone", "position_names")
-    same: dict[str, Any] = {name: getattr(first, name) for name in names}
-    for one in series:
-        other = {name: getattr(one, name) for name in names}
-        if (other, one.static.keys(), one.sides is None) != (same, first.static.keys(), first.sides is None):
-            raise InputError(
-                "the series are of several data sets, with other channels, columns, units or limits in "
-                f"{listed([one.id])} than in {listed([first.id])}; read their tables together as one data set."
-            )
+    alike: list[dict[str, Any]] = [{name: getattr(one, name) for name in names} for one in series]
+    forms = [(same, {*one.static}, one.sides is None) for same, one in zip(alike, series, strict=True)]
+    if strange := [one.id for one, form in zip(series, forms, strict=True) if form != forms[0]]:
+        raise InputError(
+            f"the series are of several data sets: {listed(strange)} have other channels, columns, units or limits "
+            f"than {listed([first.id])}; read their tables together as one."
+        )
     columns = {
         name: None if getattr(first, name) is None else np.concatenate([getattr(one, name) for one in series])
         for name in ("times", "channels", "values", "positions", "sides")
     }
     static = {name: label_values(pa.array([one.static[name] for one in series])) for name in first.static}
     offsets = offsets_of(np.array([len(one.times) for one in series]))
-    return SeriesDataset(**columns, **same, offsets=offsets, ids=np.arange(len(series)), static=static)  # pyright: ignore
+    return SeriesDataset(**columns, **alike[0], offsets=offsets, ids=np.arange(len(series)), static=static)  # pyright: ignore
 
 
 def _from_tuples(series: Sequence[Any], like: ObservationPreprocessor | None) -> SeriesDataset:

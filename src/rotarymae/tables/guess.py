@@ -285,11 +285,6 @@ class Column:
         return self.runs <= 1.1 * self.distinct
 
     @property
-    def whole_days(self) -> bool:
-        """Whether it holds dates of which none that can be read has a time of day."""
-        return self.days is not None and not (np.nan_to_num(self.days) % 1).any()
-
-    @property
     def is_error(self) -> bool:
         """Whether it holds numbers, and its name suggests standard errors, as flux_err and sigmapsf do."""
         named = bool(set(self.words) & (ERRORS if len(self.words) > 1 else {"sigma", "unc", "uncertainty", "stderr"}))
@@ -735,13 +730,12 @@ class _Proposer:
         if time.formats and "time_format" not in self.named:
             self.find_format(time)
         if time.numeric and time.clock and CLOCK.fits(time.words) and time.known.max() > 24:
-            text = (
-                f"the numbers of {time.name!r}, up to {time.known.max():g}, look like hours and minutes, and are read"
-            )
-            text += " as plain numbers: write them as 08:40, next to a column of days (--clock)"
+            text = f"the numbers of {time.name!r}, up to {time.known.max():g}, look like hours and minutes, and are "
+            text += "read as plain numbers: write them as 08:40, next to a column of days (--clock)"
             self.doubts.append(text)
         clock = next((c for c in self.unused.values() if c.clock and CLOCK.fits(c.words)), None)
-        self.take("clock", clock if clock is not None and time.whole_days else None)
+        whole_days = time.days is not None and not (np.nan_to_num(time.days) % 1).any()
+        self.take("clock", clock if whole_days else None)
         parts = _parts_of_dates(time, self.unused.values())
         self.doubts += _said(parts, ": parts of the time, and not read")
         self.unused = {name: c for name, c in self.unused.items() if name not in parts}
@@ -765,10 +759,8 @@ class _Proposer:
         for begin, end in ((numbers.get(first), numbers.get(last)) for first, last in INTERVALS):
             if begin and end and events and (begin.numbers < end.numbers).all():  # pyright: ignore
                 text = f"each row is an interval from {begin.name!r} to {end.name!r}, as in tables of survival, and is "
-                text += (
-                    f"read as an observation at its begin, without {end.name!r} and {events[0].name!r}; for times to"
-                )
-                text += " an event give a table with one row per series (--objects, --duration, --event)"
+                text += f"read as an observation at its begin, without {end.name!r} and {events[0].name!r}; for times "
+                text += "to an event give a table with one row per series (--objects, --duration, --event)"
                 self.doubts.append(text)
                 self.unused.pop(end.name)
                 return begin
@@ -786,10 +778,8 @@ class _Proposer:
         if time is None or time.name != names.get(day) or year or not month:
             return
         if set(self.columns[names[month]].known) <= {*range(1, 13)} and set(time.known) <= {*range(1, 32)}:
-            text = (
-                f"{names[month]!r} and {time.name!r} are dates without a year: add a column of years, or name another"
-            )
-            raise InputError(f"{text} time by --time. There are {self.described(self.columns)}", code="no-time")
+            text = f"{names[month]!r} and {time.name!r} are dates without a year: add a column of years, or name"
+            raise InputError(f"{text} another time by --time. There are {self.described(self.columns)}", code="no-time")
 
     def likely_time(self) -> Column | None:
         """Return the column that is most likely the time, of those without a role so far; None if no column may be.
@@ -1014,14 +1004,12 @@ class _Proposer:
         Args:
             objects: [rows], a code of each row's object; all 0 for a single one.
         """
-        names = [
-            c for c in self.unused.values() if not (c.dates or c.clock or CHANNEL.fits(c.words) or self.is_unit(c))
-        ]
+        free = self.unused.values()
+        names = [c for c in free if not (c.dates or c.clock or CHANNEL.fits(c.words) or self.is_unit(c))]
         places = [c for c in names if {*c.words} & PLACES and c.repeats and (c.text or c.whole)]
         names = [c for c in names if c in places or (c.text and c.distinct <= self.rows / MIN_RUN)]
-        names = [c for c in names if _count(objects) < c.distinct]
-        names = [c for c in names if _count(objects, c.codes) == c.distinct]
-        channels = (c for c in self.unused.values() if c.text and CHANNEL.fits(c.words) and not looks_like_id(c.name))
+        names = [c for c in names if _count(objects) < c.distinct == _count(objects, c.codes)]
+        channels = (c for c in free if c.text and CHANNEL.fits(c.words) and not looks_like_id(c.name))
         for keys in ([self.times], *([self.times, c.codes] for c in channels)):
             apart = [c for c in names if _count(c.codes, *keys) > 0.98 * self.rows]
             if apart and _count(objects, *keys) < 0.9 * self.rows:
@@ -1097,9 +1085,8 @@ class _Proposer:
             text = f"{untimed:,} of {self.rows:,} rows seen have no time: --untimed static reads them as facts"
             self.doubts.append(text)
         roles = {*self.errors, *self.limits, *self.flags, channel and channel.name}
-        self.maybe_values = [
-            c for name, c in self.varying_numbers.items() if name not in roles and not looks_like_id(name)
-        ]
+        numbers = self.varying_numbers.values()
+        self.maybe_values = [c for c in numbers if not (c.name in roles or looks_like_id(c.name))]
         if "positions" not in self.named:
             self.find_scale(channel)
         if time is not None:
@@ -1139,9 +1126,8 @@ class _Proposer:
             several = f"; if it numbers series of one object, {self.id_with(best)} joins the two"
             self.doubts.append(text + (several if best.whole else ""))
             return best
-        numbers = [
-            c for name, c in self.varying_numbers.items() if c in free and name not in (*self.flags, *self.coordinates)
-        ]
+        others = {*self.flags, *self.coordinates}
+        numbers = [c for c in free if c.name in self.varying_numbers and c.name not in others]
         numbers = [c for c in numbers if not (looks_like_id(c.name) or c.goes_one_way(self.series))]
         numbers = [c for c in numbers if VALUE.fits(c.words)] or numbers
         texts = [c for c in classes if c.text and cells.matches(c.cells, r"\pL").any()] if len(numbers) == 1 else []

@@ -171,7 +171,7 @@ class TableSchema:
                 f"{listed(self.lower_limits[:1])}: where one is missing, it would lie on both sides. Name one side.",
             ),
             (most > len(self.values), f"{most} columns of limits for {len(self.values)} of values; name one for each."),
-            (self.wide and self.channel, f"channel={self.channel!r} is for long tables; leave out channel or wide."),
+            (self.wide and self.channel, f"channel={self.channel!r} is for long tables: omit --channel or --wide."),
             (
                 self.tokens == "time" and self.channel,
                 f"tokens='time' needs all channels in one row, and channel={self.channel!r} has a row for each; give a "
@@ -206,7 +206,7 @@ class TableSchema:
             of_model: {field: value} of a model's training table, whose `objects` is not used. None without a model.
 
         Raises:
-            InputError: options that exclude each other, or that `__post_init__` refuses.
+            InputError: what `__post_init__` refuses, such as options that exclude each other.
         """
         known = {one.name for one in fields(cls)}
         given = {
@@ -217,16 +217,11 @@ class TableSchema:
         }
         # Which objects there were in training says nothing of those of another table.
         before = {name: value for name, value in (of_model or {}).items() if name in known - {"objects"}}
-        wide = given.get("wide")
-        if wide and "channel" in given:
-            raise InputError(
-                "--channel names a column of channels, --wide says each has its own column; give one only."
-            )
         for one, other in (("wide", "channel"), ("upper_limits", "lower_limits")):
             for name, excluded in ((one, other), (other, one)):
                 if name in given:
                     before.pop(excluded, None)
-        return from_fields(cls, {"values": () if wide else cls.values, **before, **given}, "a table")
+        return from_fields(cls, {"values": () if given.get("wide") else cls.values, **before, **given}, "a table")
 
     @classmethod
     def for_model(
