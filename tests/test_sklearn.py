@@ -96,6 +96,20 @@ def forms_of(array):
     }
 
 
+@pytest.mark.parametrize("other", [{"band": ["r", "z"]}, {"band": None}, {"static": 1.0}])
+def test_series_of_two_data_sets_are_joined_only_if_their_columns_are_alike(other):
+    """Channels are numbered in each data set, so that 0 may be g in one and r in the other."""
+    static = ["static"] if "static" in other else []
+    frame = pd.DataFrame({"id": [1, 1], "time": [0.0, 1.0], "value": [1.0, 2.0], "band": ["g", "r"]})
+    one = SeriesDataset.from_frame(frame, channel="band")
+    assert len(as_dataset([*one, *one])) == 2
+    channel = "band" if other.get("band", 1) else None
+    two = SeriesDataset.from_frame(frame.assign(**other), channel=channel, static=static)
+    for series in ([*one, *two], [*two, *one]):
+        with refuses("several data sets", "read their tables together"):
+            as_dataset(series)
+
+
 def test_the_same_series_in_all_forms_give_the_same_predictions(gappy):
     """What a fitted model reads in the other forms is in the next test."""
     array, labels = gappy

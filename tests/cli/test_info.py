@@ -43,6 +43,13 @@ def test_the_printed_command_reads_as_info_did(tmp_path, capsys):
     assert "--wide" in said and "--tokens time" in said and "--duplicates mean" in said
 
 
+def test_objects_may_have_columns_that_are_called_like_those_of_the_observations(table, tmp_path, capsys):
+    objects = pd.read_csv(table).groupby("star", as_index=False).agg({"flux": "mean", "band": "first", "kind": "first"})
+    objects.assign(size=np.arange(12) % 5).to_csv(tmp_path / "objects.csv", index=False)
+    main(["info", str(table), "--objects", str(tmp_path / "objects.csv")])
+    assert "--values flux" in (said := capsys.readouterr().out.splitlines()[-1]) and "--static size --" in said
+
+
 def test_duplicates_are_counted_and_the_command_says_what_becomes_of_them(tmp_path, capsys):
     rows = [f"{p},{h},{80 + k}" for p in range(12) for k, h in enumerate((1, 2, 2, 3))]
     (tmp_path / "twice.csv").write_text("\n".join(["patient,hour,value", *rows]))

@@ -897,6 +897,9 @@ def test_ids_that_are_whole_or_not():
     with pytest.warns(InputWarning, match="1 labels belong to no series and are not used: 2.5"):
         found = align_labels(data, pa.table({"id": [2.0, 2.5, 1.0], "label": ["b", "c", "a"]}))
     assert found.tolist() == ["a", "b"]
+    data = SeriesDataset.from_frame(pa.table({"id": [1, 2**60 + 1], "time": [0.0, 0.0], "value": [1.0, 2.0]}))
+    found = align_labels(data, pa.table({"id": [1.0], "label": ["a"]}), unlabelled="none")
+    assert found.tolist() == ["a", None]  # no float is as exact as the other id
 
 
 def test_ids_that_have_lost_digits_are_refused():

@@ -458,6 +458,17 @@ def test_of_several_values_next_to_a_channel_none_drops_a_row(tmp_path):
     assert any("cells of 'Pupil' are missing" in text for text in unsure)
 
 
+@pytest.mark.parametrize("names", [("flux_g", "flux_r"), ("g", "r")])
+def test_all_numbers_are_channels_of_a_table_that_is_called_wide(names, tmp_path):
+    """Whatever they are called, and whatever cells they lack."""
+    table = pd.DataFrame({"id": np.repeat(range(3), 20), "time": [*range(20)] * 3} | dict.fromkeys(names, 0.0))
+    table[[*names]] = DRAW.normal(size=(60, 2))
+    table.loc[::9, names[1]] = None
+    table.to_csv(tmp_path / "t.csv", index=False)
+    proposal = propose(open_source(tmp_path / "t.csv"), TableSchema(wide=True, values=()), {"wide"})
+    assert proposal.given["values"] == names and proposal.unsure == ()
+
+
 STATES_OF_WEATHER = {"sun": 0.0, "rain": 9.0, "snow": 4.0}
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from rotarymae.errors import InputError, InputWarning
 from rotarymae.queries import QueryTable
-from rotarymae.tables import TableReader, TableSchema, align_labels, read_table
+from rotarymae.tables import TableReader, TableSchema, align_labels, open_source, propose_objects, read_table
 
 
 def trials(first="A"):
@@ -29,6 +29,11 @@ def test_ids_may_stand_in_several_columns(suffix, names, tmp_path):
     assert dataset.reading is not None and not any("trial" in note for note in dataset.reading.notes)
     if "name" not in names:
         assert align_labels(dataset, table, id=names, label="name").tolist() == ["A1", "A2", "B1", "B2"]
+
+
+def test_joined_ids_are_not_proposed_as_static_columns_of_objects():
+    objects = pd.DataFrame({"subject": [*range(10)] * 2, "trial": [1] * 10 + [2] * 10, "age": range(20)})
+    assert propose_objects(open_source(objects), "subject+trial", None)[1] == ("age",)
 
 
 def test_joined_ids_are_no_channels_and_may_be_static_or_the_split():

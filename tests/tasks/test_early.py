@@ -9,11 +9,13 @@ import torch
 
 from _runs import FIT, examples, series
 from conftest import TINY, command, refuses, two_kinds, write_csv
+from rotarymae.cli.evaluate import _first_flagged
 from rotarymae.counter_rng import counter_uniform
 from rotarymae.metrics import early_rows
 from rotarymae.partners import BoostedFeatures
 from rotarymae.preprocess.examples import cut_tokens
 from rotarymae.series import known_at, with_early
+from rotarymae.tables import TableSchema, open_source, read_table
 from rotarymae.train import EARLY, train
 
 
@@ -101,6 +103,13 @@ def test_evaluate_counts_from_the_first_flagged_observation(run):
     flagged, plain = (json.loads((run / f"{name}.json").read_text())["early"] for name in ("flagged", "plain"))
     assert flagged["first"] == "observation with seen" and flagged["series"] > 0
     assert flagged["at"]["2"] != plain["at"]["2"]
+
+
+def test_a_limit_where_the_flag_is_missing_is_no_flag(tmp_path):
+    rows = [["a", 0, 1, 9, 0], ["a", 1, "", 9, ""], ["a", 2, 3, 9, 1]]
+    source = open_source(write_csv(tmp_path / "t.csv", "id,time,flux,most,seen", rows))
+    layout = TableSchema(values=("flux",), upper_limits=("most",))
+    assert _first_flagged(read_table(source, layout), source, layout, "seen").tolist() == [2.0]
 
 
 @pytest.mark.parametrize(

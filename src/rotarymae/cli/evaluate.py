@@ -112,9 +112,8 @@ def evaluate_command(
                 spans = {text.lstrip("+"): _span("--at", text, dataset.time_unit) for text in at}
                 since = dataset.times[dataset.offsets[:-1]]
                 if first is not None:
-                    flags = replace(layout, values=(first,), errors=(), static=())
                     source, _ = LabelColumn().source(first, replace(layout, objects=None), table)
-                    since = _first_flagged(dataset, tables.read_table(source, flags, others=labels.columns))
+                    since = _first_flagged(dataset, source, layout, first)
         _warn_of_training_series(model, dataset.ids[has_label(targets)])
         with reporter.bar("predicting") as on_step:
             metrics = evaluate_predictions(pipeline, dataset, targets, on_step, spans, since)
@@ -209,14 +208,19 @@ def _span(option: str, text: str, unit: str | None) -> float:
     return span
 
 
-def _first_flagged(dataset: SeriesDataset, flags: SeriesDataset) -> np.ndarray:
+def _first_flagged(dataset: SeriesDataset, source: tables.Source, layout: tables.TableSchema, name: str) -> np.ndarray:
     """Return the first time at which the flag of each of S series is not 0, float [S]; NaN where there is none.
 
     Args:
         dataset: the S series.
-        flags: the same table, read with the flag as its first column of values, and in the same unit of time. It may
-            lack some series.
+        source, layout: the table from which they were read, and how. A row without a flag counts as one with 0.
+        name: the column of flags.
+
+    Raises:
+        InputError: a column `name` that has another role in `layout` ("column-twice"), or that cannot be read.
     """
+    of_flags = replace(layout, values=(name,), errors=(), static=(), upper_limits=(), lower_limits=())
+    flags = tables.read_table(source, of_flags)
     when = np.where(flags.values[:, 0] != 0, flags.times, np.inf)
     earliest = dict(zip(flags.ids.tolist(), np.minimum.reduceat(when, flags.offsets[:-1]).tolist(), strict=True))
     since = np.array([earliest.get(id, np.inf) for id in dataset.ids.tolist()])

@@ -74,9 +74,7 @@ class LabelOptions(LabelColumn):
         """Read the column of --split-by, which decides what series are kept out for scoring.
 
         Args:
-            dataset: the series, to which values are matched by id.
-            layout: of the table of observations; its id column, table of objects and words for missing cells count.
-            table: the table of observations, which is read where neither --labels nor the objects have the column.
+            dataset, layout, table: as for `read`.
 
         Returns:
             The column's name and its values: a number, text or None for each series, in the order of `dataset`. Dates

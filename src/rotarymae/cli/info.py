@@ -39,6 +39,8 @@ def info_command(table: Positional[TablePath], columns: Columns) -> None:
             objects = tables.open_source(schema.objects)
             labelled = objects.columns
             label, static, doubts = tables.propose_objects(objects, schema.id, label)
+            taken = {name for _, name in schema.roles}  # as the mean flux of each object, next to the flux of each row
+            static = [name for name in static if name not in taken]
             schema, unsure = replace(schema, static=(*schema.static, *static)), [*unsure, *doubts]
             proposal.given.update({"static": schema.static} if static else {})
         if label is None and proposal.given.pop("static", ()):
@@ -128,17 +130,15 @@ def _contents(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
     if len(gaps):
         typical, longest = np.median(gaps), gaps.max()
         span = np.median(last - first)
-        lines.append(
-            ("gaps", f"median {typical:.4g}{unit}, longest {longest:.4g}{unit}; a series spans {span:.4g}{unit}")
-        )
+        text = f"median {typical:.4g}{unit}, longest {longest:.4g}{unit}; a series spans {span:.4g}{unit}"
+        lines.append(("gaps", text))
     values = series.measured(some)
     columns = {name: values[:, i] for i, name in enumerate(some.value_names)}
     if some.channels is not None and some.channel_names is not None:
         order = np.argsort(-counts, kind="stable")[:MAX_CHANNELS_SHOWN]
         shown = ", ".join(f"{some.channel_names[i]} {counts[i]:,}" for i in order)
-        lines.append(
-            ("channels", shown + (f", ... ({len(counts)} in all)" if len(counts) > MAX_CHANNELS_SHOWN else ""))
-        )
+        shown += f", ... ({len(counts)} in all)" if len(counts) > MAX_CHANNELS_SHOWN else ""
+        lines.append(("channels", shown))
         if len(columns) == 1:  # each channel may have a unit of its own
             columns = {str(some.channel_names[i]): values[some.channels == i, 0] for i in order}
     for name, column in columns.items():

@@ -292,10 +292,9 @@ class FolderOptions:
         """Read the pictures or sounds of a folder for a training, as --images or --audio says.
 
         Args:
-            folder: the folder, or a single file.
+            folder, on_file: as for `read_folder`.
             start: preprocessor of the trained model to start from, whose patch size and so on are used; None uses those
                 of the options.
-            on_file: called with (files read, files in all) after each file; None for nobody.
 
         Returns:
             The data set and the labels, as `read_folder` returns them.

@@ -32,6 +32,9 @@ def as_dataset(
 ) -> SeriesDataset:
     """Convert series in any form that the estimators accept to a `SeriesDataset`.
 
+    Observations are sorted by time, and those with NaN for a value are left out. Series of lists and arrays, `Series`,
+    too, get the ids 0, 1, 2, ...
+
     Args:
         series: a `SeriesDataset`; a data frame with a row per observation; a list of arrays [channels, n_i], one per
             series, or one array [S, channels, n]; a list with (times [n_i], values [n_i]) or (times, values, channels)
@@ -46,10 +49,11 @@ def as_dataset(
 
     Raises:
         InputError: another form; a channel that `like` does not know; columns that are absent or not numeric; arrays
-            whose lengths differ; a series without observations, but in a data set or a list of `Series`.
+            whose lengths differ, or that hold infinite values; different values at one time; a series without
+            observations; a list of `Series` with different channels, columns or units.
 
     Warns:
-        InputWarning: rows of a data frame, or limits, that are left out.
+        InputWarning: rows of a data frame, or limits, that are left out; series of lists whose times do not ascend.
     """
     each = list(series) if isinstance(series, list | tuple) else []
     if isinstance(series, np.ndarray) and series.ndim == 3 and series.size:
@@ -107,8 +111,8 @@ def labels_of(
         are, except that a masked array becomes an array of objects, with None for masked values.
 
     Raises:
-        InputError: a label that is also a static column; labels or ids of mixed type ("mixed-type"); what
-            `align_labels` refuses in labels by id.
+        InputError: a label that is also a static column; labels of mixed type, or ids that are no texts or numbers
+            ("mixed-type"); what `align_labels` refuses in labels by id.
 
     Warns:
         InputWarning: as `align_labels` does.
@@ -167,9 +171,8 @@ def _from_frame(
 def is_of_the_command(of_training: Mapping[str, Any]) -> bool:
     """Return whether the command rotarymae, and not an estimator, read a model's training table.
 
-    Args:
-        of_training: the saved fields of this table's `TableSchema`, {field: value}. The command saves all of them, with
-            "tokens", and the estimators do not; {} is without a table.
+    `of_training` are the saved fields of this table's `TableSchema`, {field: value}; {} is without a table. The command
+    saves all of them, with "tokens", and the estimators do not.
     """
     return "tokens" in of_training
 
@@ -177,18 +180,25 @@ def is_of_the_command(of_training: Mapping[str, Any]) -> bool:
 def _joined(series: Sequence[Series]) -> SeriesDataset:
     """Make a data set of `Series` that were selected from one data set, in their order.
 
-    Names and units are those of the first. The ids become 0, 1, 2, ..., as one series may be selected twice.
+    The ids become 0, 1, 2, ..., as one series may be selected twice. Raises InputError if channels, columns or units of
+    the series differ, as those of two data sets may.
     """
     first = series[0]
+    names = ("channel_names", "value_names", "time_unit", "time_zone", "position_names")
+    alike: list[dict[str, Any]] = [{name: getattr(one, name) for name in names} for one in series]
+    forms = [(same, {*one.static}, one.sides is None) for same, one in zip(alike, series, strict=True)]
+    if strange := [one.id for one, form in zip(series, forms, strict=True) if form != forms[0]]:
+        raise InputError(
+            f"the series are of several data sets: {listed(strange)} have other channels, columns, units or limits "
+            f"than {listed([first.id])}; read their tables together as one."
+        )
     columns = {
         name: None if getattr(first, name) is None else np.concatenate([getattr(one, name) for one in series])
         for name in ("times", "channels", "values", "positions", "sides")
     }
     static = {name: label_values(pa.array([one.static[name] for one in series])) for name in first.static}
-    names = ("channel_names", "value_names", "time_unit", "time_zone", "position_names")
-    same: dict[str, Any] = {name: getattr(first, name) for name in names}
     offsets = offsets_of(np.array([len(one.times) for one in series]))
-    return SeriesDataset(**columns, **same, offsets=offsets, ids=np.arange(len(series)), static=static)  # pyright: ignore
+    return SeriesDataset(**columns, **alike[0], offsets=offsets, ids=np.arange(len(series)), static=static)  # pyright: ignore
 
 
 def _from_tuples(series: Sequence[Any], like: ObservationPreprocessor | None) -> SeriesDataset:

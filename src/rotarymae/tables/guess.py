@@ -270,7 +270,7 @@ class Column:
 
     @property
     def repeats(self) -> bool:
-        """Whether there are at most four different cells for every five, or fewer than 10, missing ones not counted."""
+        """Whether it has fewer than 10 cells, or at most four different ones for every five, missing ones left out."""
         known = int((self.codes >= 0).sum())
         return 5 * self.distinct <= 4 * known or known < MIN_ASCENDING
 
@@ -281,13 +281,8 @@ class Column:
 
     @property
     def in_blocks(self) -> bool:
-        """Whether equal cells follow one another: there are at most 1.1 runs of equal cells for each different cell."""
+        """Whether equal cells follow one another: `runs` is at most 1.1 times `distinct`."""
         return self.runs <= 1.1 * self.distinct
-
-    @property
-    def whole_days(self) -> bool:
-        """Whether it holds dates of which none that can be read has a time of day."""
-        return self.days is not None and not (np.nan_to_num(self.days) % 1).any()
 
     @property
     def is_error(self) -> bool:
@@ -471,7 +466,7 @@ def _series_per_row(source: Source) -> str | None:
     It is "" for columns whose whole names are numbers or dates. It is None if rows are no series, which is so in these
     cases: There are fewer than 20 numbered columns (7 if their names are times, 4 if their beginning is called like a
     time), or fewer than other columns. Their names are numbers in no order. Another column is called like a time, or
-    holds dates that go one way. The columns have no names, and cells differ more along the rows than down the columns.
+    holds dates that go one way and seldom repeat. The columns have no names, and `_vary_less_along_rows` is false.
     """
     stems = [stem for stem in ("", *_stems(source.kinds)[:1]) if not DATED.match(stem)]
     counts = {stem: numbers_in(source.kinds, stem) for stem in stems}
@@ -559,10 +554,10 @@ def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
         named: the names of the fields that the user has named, which stay as they are.
 
     Raises:
-        InputError: a column that the user named is absent ("unknown-column"); none could hold times or values
-            ("no-time", "no-values"); the times may be written in several formats ("time-text"); numbered columns cannot
-            be joined (`Source.with_numbered`); the file cannot be read ("unreadable") or holds several tables
-            ("several-tables").
+        InputError: a column that the user named is absent ("unknown-column"), other than a single one of ids, that of
+            times and static ones; none could hold times or values ("no-time", "no-values"); dates lack the year
+            ("no-time") or may be written in several formats ("time-text"); numbered columns cannot be joined
+            (`Source.with_numbered`); the file cannot be read ("unreadable") or holds several tables ("several-tables").
     """
     if joined := id_parts(schema.id, source.kinds) if "id" in named else []:
         source = source.with_id(schema.id)
@@ -653,8 +648,7 @@ class _Proposer:
     def propose(self) -> Proposal:
         """Propose all roles in turn, filling `self.given` and `self.doubts`; call it once.
 
-        Raises InputError if no column could hold times or values ("no-time", "no-values"), or if the times may be
-        written in several formats ("time-text").
+        Raises InputError as `find_time` and `find_values` do.
         """
         self.find_time()
         self.find_id()
@@ -708,7 +702,8 @@ class _Proposer:
         `self.doubts`.
 
         Raises:
-            InputError: no column could hold times ("no-time"); they may be written in several formats ("time-text").
+            InputError: no column could hold times, or they are dates without a year ("no-time"); they may be written in
+                several formats ("time-text").
         """
         if "time" not in self.named:
             self.take("time", self.begin_of_intervals() or self.likely_time())
@@ -735,13 +730,12 @@ class _Proposer:
         if time.formats and "time_format" not in self.named:
             self.find_format(time)
         if time.numeric and time.clock and CLOCK.fits(time.words) and time.known.max() > 24:
-            text = (
-                f"the numbers of {time.name!r}, up to {time.known.max():g}, look like hours and minutes, and are read"
-            )
-            text += " as plain numbers: write them as 08:40, next to a column of days (--clock)"
+            text = f"the numbers of {time.name!r}, up to {time.known.max():g}, look like hours and minutes, and are "
+            text += "read as plain numbers: write them as 08:40, next to a column of days (--clock)"
             self.doubts.append(text)
         clock = next((c for c in self.unused.values() if c.clock and CLOCK.fits(c.words)), None)
-        self.take("clock", clock if clock is not None and time.whole_days else None)
+        whole_days = time.days is not None and not (np.nan_to_num(time.days) % 1).any()
+        self.take("clock", clock if whole_days else None)
         parts = _parts_of_dates(time, self.unused.values())
         self.doubts += _said(parts, ": parts of the time, and not read")
         self.unused = {name: c for name, c in self.unused.items() if name not in parts}
@@ -765,10 +759,8 @@ class _Proposer:
         for begin, end in ((numbers.get(first), numbers.get(last)) for first, last in INTERVALS):
             if begin and end and events and (begin.numbers < end.numbers).all():  # pyright: ignore
                 text = f"each row is an interval from {begin.name!r} to {end.name!r}, as in tables of survival, and is "
-                text += (
-                    f"read as an observation at its begin, without {end.name!r} and {events[0].name!r}; for times to"
-                )
-                text += " an event give a table with one row per series (--objects, --duration, --event)"
+                text += f"read as an observation at its begin, without {end.name!r} and {events[0].name!r}; for times "
+                text += "to an event give a table with one row per series (--objects, --duration, --event)"
                 self.doubts.append(text)
                 self.unused.pop(end.name)
                 return begin
@@ -786,10 +778,8 @@ class _Proposer:
         if time is None or time.name != names.get(day) or year or not month:
             return
         if set(self.columns[names[month]].known) <= {*range(1, 13)} and set(time.known) <= {*range(1, 32)}:
-            text = (
-                f"{names[month]!r} and {time.name!r} are dates without a year: add a column of years, or name another"
-            )
-            raise InputError(f"{text} time by --time. There are {self.described(self.columns)}", code="no-time")
+            text = f"{names[month]!r} and {time.name!r} are dates without a year: add a column of years, or name"
+            raise InputError(f"{text} another time by --time. There are {self.described(self.columns)}", code="no-time")
 
     def likely_time(self) -> Column | None:
         """Return the column that is most likely the time, of those without a role so far; None if no column may be.
@@ -1014,14 +1004,12 @@ class _Proposer:
         Args:
             objects: [rows], a code of each row's object; all 0 for a single one.
         """
-        names = [
-            c for c in self.unused.values() if not (c.dates or c.clock or CHANNEL.fits(c.words) or self.is_unit(c))
-        ]
+        free = self.unused.values()
+        names = [c for c in free if not (c.dates or c.clock or CHANNEL.fits(c.words) or self.is_unit(c))]
         places = [c for c in names if {*c.words} & PLACES and c.repeats and (c.text or c.whole)]
         names = [c for c in names if c in places or (c.text and c.distinct <= self.rows / MIN_RUN)]
-        names = [c for c in names if _count(objects) < c.distinct]
-        names = [c for c in names if _count(objects, c.codes) == c.distinct]
-        channels = (c for c in self.unused.values() if c.text and CHANNEL.fits(c.words) and not looks_like_id(c.name))
+        names = [c for c in names if _count(objects) < c.distinct == _count(objects, c.codes)]
+        channels = (c for c in free if c.text and CHANNEL.fits(c.words) and not looks_like_id(c.name))
         for keys in ([self.times], *([self.times, c.codes] for c in channels)):
             apart = [c for c in names if _count(c.codes, *keys) > 0.98 * self.rows]
             if apart and _count(objects, *keys) < 0.9 * self.rows:
@@ -1097,9 +1085,8 @@ class _Proposer:
             text = f"{untimed:,} of {self.rows:,} rows seen have no time: --untimed static reads them as facts"
             self.doubts.append(text)
         roles = {*self.errors, *self.limits, *self.flags, channel and channel.name}
-        self.maybe_values = [
-            c for name, c in self.varying_numbers.items() if name not in roles and not looks_like_id(name)
-        ]
+        numbers = self.varying_numbers.values()
+        self.maybe_values = [c for c in numbers if not (c.name in roles or looks_like_id(c.name))]
         if "positions" not in self.named:
             self.find_scale(channel)
         if time is not None:
@@ -1139,9 +1126,8 @@ class _Proposer:
             several = f"; if it numbers series of one object, {self.id_with(best)} joins the two"
             self.doubts.append(text + (several if best.whole else ""))
             return best
-        numbers = [
-            c for name, c in self.varying_numbers.items() if c in free and name not in (*self.flags, *self.coordinates)
-        ]
+        others = {*self.flags, *self.coordinates}
+        numbers = [c for c in free if c.name in self.varying_numbers and c.name not in others]
         numbers = [c for c in numbers if not (looks_like_id(c.name) or c.goes_one_way(self.series))]
         numbers = [c for c in numbers if VALUE.fits(c.words)] or numbers
         texts = [c for c in classes if c.text and cells.matches(c.cells, r"\pL").any()] if len(numbers) == 1 else []
@@ -1219,10 +1205,10 @@ class _Proposer:
     def find_values(self) -> None:
         """Propose the columns of values, and whether the table is wide, with a channel in each; set `self.values`.
 
-        The likeliest column (`likely_values`) is proposed alone, unless the user called the table wide. Without one,
-        all possible values, `self.maybe_values`, are proposed, as channels of a wide table. If there is a column of
-        channels, or the user said whether the table is wide, only those of them that lack the fewest cells are.
-        Sentences for the user on columns that are not read are added to `self.doubts`.
+        If the user called the table wide, all possible values, `self.maybe_values`, are proposed. Otherwise it is the
+        likeliest column alone (`likely_values`). Without one, it is all possible values, as channels of a wide table;
+        or, next to a column of channels, those of them that lack the fewest cells. Sentences for the user on columns
+        that are not read are added to `self.doubts`.
 
         Raises:
             InputError: no column could hold values ("no-values").
@@ -1230,7 +1216,9 @@ class _Proposer:
         channel = self.column("channel")
         if "values" not in self.named:
             best = self.likely_values(channel)
-            if best and (channel or len(best) == len(self.maybe_values) or not self.schema.wide):
+            if self.schema.wide:
+                read = self.maybe_values
+            elif best:
                 read = best[:1]
             elif len(self.maybe_values) > 1 and not channel and "wide" not in self.named:
                 read, self.given["wide"] = self.maybe_values, True
@@ -1506,21 +1494,23 @@ def propose_objects(source: Source, id: str, label: str | None) -> tuple[str | N
 
     Args:
         source: the table, of which some rows are read.
-        id: the name of the id column in the table of observations. If the table of objects lacks it, the only column
-            that looks like an id is taken.
+        id: the name of the id column in the table of observations, or several joined by "+", none of which is proposed.
+            If the table of objects lacks it, the only column that looks like an id is taken.
         label: the label, if the user named it, which is kept; None to propose one.
 
     Returns:
         The label, or None if no column looks like one; the static columns; and sentences on what is doubtful.
 
     Raises:
-        InputError: no column of ids, or several that look like one ("unknown-column").
+        InputError: no column of ids, or several that look like one ("unknown-column"); what `look` raises.
     """
     key, unsure = key_column(source, id), []
     if key != id:
         unsure.append(f"the ids of {source.name} are read from {key!r}")
     seen = look(source)
-    columns = [c for name, c in seen.items() if name != key and c.distinct > 1 and (c.dates or not NOTHING.match(name))]
+    ids = {key, *id_parts(key, source.kinds)}
+    columns = [c for name, c in seen.items() if name not in ids and c.distinct > 1]
+    columns = [c for c in columns if c.dates or not NOTHING.match(c.name)]
     label, static = _of_series(columns, max((len(c.codes) for c in seen.values()), default=0), label, unsure)
     if label is not None and static:
         unsure.append(f"of {listed(static, 20)}, leave out by --static what is known only after {label!r}")
@@ -1532,11 +1522,11 @@ def _of_series(
 ) -> tuple[str | None, tuple[str, ...]]:
     """Propose the label and the static columns among columns that have one value per series.
 
-    The label is called like a class or an outcome, such as species or died, and has at least two different values, at
-    most half as many as series. A column of durations is preferred if another column, of at most two values, says how
-    they ended (`status_of`). All other columns that vary are static, except for ids, dates, outcomes, this status,
-    columns that determine the label, columns called like a standard error, split or fold, and texts or numberings that
-    differ in most series.
+    The label is called like a class or an outcome, such as species or died, and has two different values, or more up to
+    half as many as series. A column of durations is preferred if another column, of at most two values, says how they
+    ended (`status_of`). All other columns that vary are static, except for ids, dates, times of day, outcomes, this
+    status, columns that determine the label, columns called like a standard error, split or fold, and texts or
+    numberings that differ in most series.
 
     Args:
         columns: the columns, described by a sample.

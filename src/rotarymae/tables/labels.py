@@ -42,6 +42,8 @@ class Facts:
     def read(cls, source: Any, id: str, names: Sequence[str], na: Sequence[str] = (), static: bool = False) -> Facts:
         """Read columns of a table that has a row per id, or several rows with the same value.
 
+        Rows without an id are left out.
+
         Args:
             source: a file or data frame, as for `open_source`.
             id: its column of ids, or several joined by "+". "id" and "file" stand for the name of each row's file,
@@ -96,8 +98,8 @@ class Facts:
         if cells.is_text(looked_up.type) != cells.is_text(ids.type):
             looked_up, ids = (pa.array(list(map(cells.as_text, each.to_pylist()))) for each in (looked_up, ids))
         if looked_up.type != ids.type and cells.is_numeric(looked_up.type):
-            looked_up = looked_up.cast(pa.float64())
-        place = pc.index_in(looked_up, value_set=ids.cast(looked_up.type))  # pyright: ignore
+            looked_up = looked_up.cast(pa.float64(), safe=False)
+        place = pc.index_in(looked_up, value_set=ids.cast(looked_up.type, safe=False))  # pyright: ignore
         return {name: column.take(place) for name, column in self.values.items()}, place
 
     def add_to(self, dataset: SeriesDataset, table: str) -> SeriesDataset:

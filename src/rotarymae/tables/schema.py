@@ -171,7 +171,7 @@ class TableSchema:
                 f"{listed(self.lower_limits[:1])}: where one is missing, it would lie on both sides. Name one side.",
             ),
             (most > len(self.values), f"{most} columns of limits for {len(self.values)} of values; name one for each."),
-            (self.wide and self.channel, f"channel={self.channel!r} is for long tables; leave out channel or wide."),
+            (self.wide and self.channel, f"channel={self.channel!r} is for long tables: omit --channel or --wide."),
             (
                 self.tokens == "time" and self.channel,
                 f"tokens='time' needs all channels in one row, and channel={self.channel!r} has a row for each; give a "
@@ -206,7 +206,7 @@ class TableSchema:
             of_model: {field: value} of a model's training table, whose `objects` is not used. None without a model.
 
         Raises:
-            InputError: options that exclude each other, or that `__post_init__` refuses.
+            InputError: what `__post_init__` refuses, such as options that exclude each other.
         """
         known = {one.name for one in fields(cls)}
         given = {
@@ -217,16 +217,11 @@ class TableSchema:
         }
         # Which objects there were in training says nothing of those of another table.
         before = {name: value for name, value in (of_model or {}).items() if name in known - {"objects"}}
-        wide = given.get("wide")
-        if wide and "channel" in given:
-            raise InputError(
-                "--channel names a column of channels, --wide says each has its own column; give one only."
-            )
         for one, other in (("wide", "channel"), ("upper_limits", "lower_limits")):
             for name, excluded in ((one, other), (other, one)):
                 if name in given:
                     before.pop(excluded, None)
-        return from_fields(cls, {"values": () if wide else cls.values, **before, **given}, "a table")
+        return from_fields(cls, {"values": () if given.get("wide") else cls.values, **before, **given}, "a table")
 
     @classmethod
     def for_model(
@@ -253,9 +248,9 @@ class TableSchema:
         return replace(schema, static=static, **of_model)
 
     def with_values_of(self, dataset: Any) -> TableSchema:
-        """Return the schema with the units that reading a table showed and, if it is wide, the names of its values.
+        """Return the schema with the units and, if it is wide, the values of `dataset`, a `SeriesDataset` read by it.
 
-        They are those of `dataset`, the `SeriesDataset` that was read from the table; units are {} if it has no report.
+        These values are the names of its channels, if it has some. Units are {} if it has no report on the reading.
         """
         values = tuple(dataset.channel_names or dataset.value_names) if self.wide else self.values
         return replace(self, values=values, units=dataset.reading.units if dataset.reading else {})
