@@ -117,7 +117,7 @@ class _Supervised(ArrayOptions, FinetuningOptions, Estimator, ABC):
         X : SeriesDataset, DataFrame, array or list
             The series, laid out as in `fit`.
         y : array, dict, str, DataFrame or tuple
-            Their targets, as in `fit`; series without one are left out.
+            Their targets, as in `fit`; series without one are left out. A class that `fit` had not is never predicted.
 
         Returns
         -------
@@ -137,7 +137,12 @@ class _Supervised(ArrayOptions, FinetuningOptions, Estimator, ABC):
         predicted = self.predict(dataset)
         truth = one_per_series(as_targets(self._labels_of(dataset, X, y)), len(predicted))
         known = has_label(truth)
-        return self._score(one_per_series(truth[known], known.sum()), predicted[known])
+        truth, predicted = one_per_series(truth[known], known.sum()), predicted[known]
+        if truth.size != predicted.size:
+            raise InputError(
+                f"targets have the shape {truth.shape}, and predictions {predicted.shape}; give as many as in fit."
+            )
+        return self._score(truth, predicted)
 
     @abstractmethod
     def _score(self, truth: Any, predicted: np.ndarray) -> float:
@@ -243,19 +248,12 @@ class RoMAERegressor(RegressorMixin, _Supervised):
         return tags
 
     def _keep(self, pipeline: Pipeline) -> None:
-        """Set `pipeline_`; for a loaded one also `_flat`, whether predictions are [S] and not [S, outputs].
-
-        `_flat` is True if there is one output. After `fit` it is there already, and stays.
-        """
+        """Set `pipeline_`, and `_flat`: whether predictions are [S], as for one output unless `fit` had [S, 1]."""
         super()._keep(pipeline)
-        if not hasattr(self, "_flat"):  # of a loaded pipeline
-            self._flat = pipeline.labels is not None and pipeline.labels.outputs == 1
+        self._flat = pipeline.require_labels().outputs == 1 and getattr(self, "_flat", True)
 
     def _targets(self, y: Any) -> Any:
-        """Return the targets as they are, and set `_flat`: whether they are [S], so that predictions are, too.
-
-        It is False for targets [S, outputs], even with one output.
-        """
+        """Return the targets as they are, and set `_flat`: False for targets [S, outputs], even with one output."""
         self._flat = isinstance(y, str) or as_targets(y).ndim < 2
         return y
 
@@ -358,8 +356,8 @@ class RoMAESurvival(_Supervised):
         `truth` is a structured array [S], whose first field says whether the event was seen; the second is the
         duration.
         """
-        event, time = (np.asarray(truth[name]) for name in truth.dtype.names)
-        return concordance(time, event, predicted)
+        known = self.pipeline_.require_labels().truth(truth)
+        return concordance(known["time"], known["event"], predicted)
 
     def predict_survival_function(self, X: Any, times: Any = None) -> np.ndarray:
         """Predict the probability that the event comes after each of some times.
