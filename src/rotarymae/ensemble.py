@@ -103,12 +103,8 @@ class Ensemble(Pipeline):
     def every(self, X: Any, on_step: Any = None) -> dict[str, np.ndarray]:
         """Return {method: outputs [S, K]} of the network, the methods next to it and the combination.
 
-        Each is the mean of the folds' outputs: probabilities of K classes or intervals of time, calibrated by each fold
-        if it had validation series; or values of K outputs. A method that some fold lacks is left out.
-
-        Args:
-            X: S series, as a data set, the path of a table, a data frame, arrays or lists; see `dataset`.
-            on_step: called with (batches done, batches in all) of each fold anew, for progress bars; None for none.
+        Each is the mean of the folds' outputs, as `outputs` returns it, which has the same arguments. A method that
+        some fold lacks is left out.
         """
         dataset, labels = self.dataset(X), self.require_labels()
         each = [(member.labels, member.every(dataset, on_step)) for member in self.members]

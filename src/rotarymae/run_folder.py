@@ -379,8 +379,7 @@ def _time_and_channel(
 def write_table(table: pa.Table, path: str | Path) -> None:
     """Write a table to a .csv or .parquet file, which replaces an old one when it is complete.
 
-    The path "-" writes CSV to standard output. Raises InputError for a path of another suffix, or at which nothing can
-    be written.
+    The path "-" writes CSV to standard output. Errors are those of `write_parts`.
     """
     write_parts([table], path)
 
@@ -395,7 +394,8 @@ def write_parts(parts: Iterable[pa.Table], path: str | Path) -> None:
         path: ends in .csv or .parquet; "-" is standard output, which gets each part, as CSV, as soon as it is there.
 
     Raises:
-        InputError: a path of another suffix, or at which nothing can be written.
+        InputError: a path of another suffix, or in a folder in which nothing can be written.
+        OSError: the disk is full, or `path` is a folder; an old file stays.
     """
     path = Path(path)
     check_output(path)

@@ -347,6 +347,7 @@ def open_start(source: Any) -> Pipeline:
         InputError: no such folder or name; another kind of source; the models of a cross-validation; a pipeline without
             a preprocessor, whose inputs could not be scaled.
         ModelDirectoryError: a file of the model is missing, unreadable or changed.
+        MissingExtra: a model on the Hub, and the extra `hub` is not installed.
     """
     if isinstance(source, str | Path):
         source = Pipeline.load(source)
@@ -536,8 +537,8 @@ def pretrain(
 ) -> FitResult:
     """Train a masked autoencoder on a data set; return its pipeline, without a calibration, and its losses.
 
-    Series in which masking hides nothing are left out, with an InputWarning. With `members` above 1 several networks
-    are trained from different seeds.
+    Series, or windows of long ones, in which masking hides nothing are left out, with an InputWarning that counts them.
+    With `members` above 1 several networks are trained from different seeds.
 
     Args:
         dataset: series or arrays; labels are not needed.
@@ -553,7 +554,7 @@ def pretrain(
 
     Returns:
         A result with the pipeline, which has the first network; the losses of this network, with the seconds of all;
-        the number of series; and in `others` the further networks. The split is not set.
+        the number of all series; and in `others` the further networks. The split is not set.
 
     Raises:
         InputError: an option that does not fit the data; data with other columns or channels than those of `start`; a
@@ -662,10 +663,7 @@ def finetune(
         validation: another data set and its targets, whose loss chooses the best epoch; None keeps the last weights.
         others: pre-trained networks from which the second and further networks start, `config.members` - 1 of them;
             with () all start from `pretrained`.
-        schedule: called with (objective, examples, validation examples, settings) before each training; returns the
-            settings with another number of steps. None leaves them as they are.
-        how: optional keyword arguments of `training.fit`: folder (Path, of log and checkpoints), resume ("never" or
-            "auto"), on_step (called with steps done, steps in all, loss) and on_resume (called with a sentence).
+        schedule, how: as for `pretrain`.
 
     Returns:
         A result with the pipeline, in which only the network predicts labels; and the losses of the first network, with

@@ -69,6 +69,8 @@ class _Supervised(ArrayOptions, FinetuningOptions, Estimator, ABC):
         ------
         InputError
             Series, targets or a parameter that cannot be used; before any training.
+        TrainingDiverged
+            Losses or weights became infinite or NaN.
         """
         if y is None:
             raise InputError(
@@ -122,9 +124,9 @@ class _Supervised(ArrayOptions, FinetuningOptions, Estimator, ABC):
         Returns
         -------
         float
-            A classifier's accuracy; a regressor's R², the mean over outputs; for times to an event Harrell's
-            concordance: the share of pairs predicted in the order of their events, among those whose order is known;
-            NaN if there is no such pair.
+            A classifier's accuracy; a regressor's R², the mean over outputs, NaN for a single series; for times to an
+            event Harrell's concordance: the share of pairs predicted in the order of their events, among those whose
+            order is known; NaN if there is no such pair.
 
         Raises
         ------
@@ -367,8 +369,8 @@ class RoMAESurvival(_Supervised):
         X : SeriesDataset, DataFrame, array or list
             The series, laid out as in `fit`.
         times : array of shape [T] or None
-            Durations from 0 to `edges_[-1]`, the same for all series; without them those by which a quarter, a half and
-            three quarters of the training events had happened.
+            Durations from 0 to `edges_[-1]`, the same for all series. None takes the quartiles of `edges_`: with many
+            training events about a quarter, a half and three quarters of them happened by then.
 
         Returns
         -------
