@@ -103,7 +103,7 @@ class Ensemble(Pipeline):
     def every(self, X: Any, on_step: Any = None) -> dict[str, np.ndarray]:
         """Return {method: outputs [S, K]} of the network, the methods next to it and the combination.
 
-        Each is the mean of the folds' outputs, as `outputs` returns it, which has the same arguments. A method that
+        Each is the mean of the folds' outputs, as `outputs` returns it; `X` and `on_step` are as there. A method that
         some fold lacks is left out.
         """
         dataset, labels = self.dataset(X), self.require_labels()

@@ -698,6 +698,8 @@ class Pipeline:
     def layout(self, given: Mapping[str, Any] | None = None) -> TableSchema:
         """Return how a table for this model is laid out: as the training table, with the changes in `given`.
 
+        Static columns, errors and positions are always the model's, and limits are dropped if it reads none.
+
         Parameters
         ----------
         given : mapping or None

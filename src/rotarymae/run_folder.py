@@ -157,9 +157,10 @@ def _digest_of(column: np.ndarray) -> str:
 def write_tables(outcome: Outcome, out: Path) -> None:
     """Write the predictions, embeddings and interpolations of a run as Parquet files, as far as it has them.
 
-    predictions.parquet has a row per series, with its part of the split, its label and its prediction;
-    embeddings.parquet has a row per series; interpolations.parquet has a row per observation that was hidden to score
-    the model, with the observed and the predicted value. A file of something that the run lacks is not written.
+    predictions.parquet has a row per series, with its part of the split (or "fold 1", ...), its label, empty without
+    one, and its prediction; embeddings.parquet has a row per series; interpolations.parquet has a row per observation
+    that was hidden to score the model, with the observed value, empty for a limit, and the predicted one. A file of
+    something that the run lacks is not written.
 
     Args:
         outcome: the results of the run, after scoring.

@@ -123,7 +123,7 @@ def train(
             without a label (None or NaN) is used in pre-training only.
         config: all options of the training.
         start: the trained pipeline to start from. None starts from that of `config.pretrained`, or without one from
-            random weights. Its pre-training goes on if `config.pretrained` is None or `config.pretrain_epochs` is set.
+            random weights. Its pre-training goes on if `config.pretrained` is None or `config.pretrain_epochs` above 0.
         task: "classification", "regression", "survival", or "auto": survival for durations with a status, regression
             if some number is not whole, else classification.
         holdout: share of the labelled series that nothing is trained on. It is not used if `split_by` is a fold, or a

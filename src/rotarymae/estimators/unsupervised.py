@@ -144,9 +144,10 @@ class RoMAEInterpolator(_Unsupervised):
     def score(self, X: Any, y: Any = None) -> float:
         """Return R² at hidden observations: a quarter of each series', always the same, predicted from the rest.
 
-        The hidden ones are drawn at random; for a model that learnt to forecast (`masking="future"`) they are the
-        latest. R² is computed from standardised values, all channels and value columns together. Limits (censored
-        values such as <5) do not count. 1 is perfect, 0 as good as the mean.
+        The hidden ones are drawn at random; for a model that learnt to forecast (`masking="future"`) they are those of
+        the latest quarter of times. R² is computed from standardised values, all channels and value columns together.
+        Limits (censored values such as <5) and series of one observation do not count. 1 is perfect, 0 as good as the
+        mean.
 
         Parameters
         ----------
