@@ -597,7 +597,8 @@ class Pipeline:
         ndarray of shape [n, V]
             Losses by the pre-trained model, for the n observations of `dataset(X)` in their order and V columns of
             values: high for odd ones, NaN if the series has a single observation. They are negative log-likelihoods of
-            standardised values in nats, or for a model without a spread squared errors.
+            standardised values in nats, or for a model without a spread squared errors. A limit (such as <5) counts as
+            a value at the limit, or at the edge of the predicted 68 % band if that lies beyond the limit.
 
         Raises
         ------

@@ -546,7 +546,7 @@ def pretrain(
         preprocessor: preprocessor of the data set, if `prepare` has fitted it already; None calls `prepare`.
         start: the pipeline to start from; it is not changed. None starts from random weights.
         validation: another data set, whose loss chooses the best epoch; None keeps the last weights.
-        members: number of networks.
+        members: number of networks, at least 1.
         schedule: called with (objective, examples, validation examples, settings) before each training; returns the
             settings with another number of steps. None leaves them as they are.
         how: optional keyword arguments of `training.fit`: folder (Path, of log and checkpoints), resume ("never" or

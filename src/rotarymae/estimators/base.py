@@ -217,7 +217,7 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
         if embeds and config.pretrained is None and config.neighbours == "auto":
             config = replace(config, neighbours="off")  # lines between values help to interpolate, not to embed
         targets = y
-        if task is not None and dataset.kind == "observations":
+        if task is not None:
             targets = self._labels_of(dataset, X, y)
             if unused := sorted(set(dataset.static) - set(config.static)):
                 text = f"the static columns {listed(unused)} are not used; name those to read by static=."
