@@ -413,6 +413,9 @@ def test_scores_are_of_the_series_that_have_a_label(classifier, lists):
     assert regressor.score(lists[0], numbers) == regressor.score([lists[0][i] for i in at], np.arange(24.0)[at])
     with refuses("10 labels for 24 series"):
         regressor.score(lists[0], np.arange(10.0))
+    for model in (classifier, regressor):
+        with refuses("(24, 2)", "(24,)"):
+            model.score(lists[0], np.zeros((24, 2)))
     whole = np.arange(24) % 2
     numbers = RoMAEClassifier(**BOTH).fit(lists[0], whole)
     for same in (whole.astype(float), whole.astype(str), whole[:, None], whole.astype(bool)):
@@ -514,6 +517,12 @@ def test_outputs_that_are_known_of_some_series_alone(lists):
             continue
         with np.errstate(all="ignore"):
             assert np.isfinite(model.score(lists[0], numbers))
+
+
+def test_pairs_of_numbers_in_an_array_of_objects_are_two_outputs(lists):
+    pairs = pd.Series([[float(i), float(-i)] for i in range(24)])
+    model = RoMAERegressor(**BOTH, predictor="model").fit(lists[0], pairs)
+    assert model.predict(lists[0]).shape == (24, 2)
 
 
 def test_labels_by_id_are_those_of_their_series_wherever_they_come(lists):

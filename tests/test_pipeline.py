@@ -135,6 +135,15 @@ def folder(tmp_path):
     return tmp_path / "model"
 
 
+def test_a_file_that_may_not_be_read_is_named(folder, monkeypatch):
+    def refused(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(rotarymae.model_files, "sha256", refused)
+    with refuses("model.safetensors cannot be read: Permission denied", error=ModelDirectoryError):
+        Pipeline.load(folder)
+
+
 @pytest.mark.parametrize("keep", [0, 4, 100, -1, -500])
 def test_truncated_weights_are_refused(folder, keep):
     path = folder / "model.safetensors"

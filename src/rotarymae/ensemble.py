@@ -11,8 +11,8 @@ from typing import Any, Self
 import numpy as np
 
 from rotarymae.config import Precision
-from rotarymae.errors import InputError
-from rotarymae.model_files import FOLDS_FOLDER, METRICS_FILE, find_model, fold_folders, several_models
+from rotarymae.errors import InputError, ModelDirectoryError
+from rotarymae.model_files import FOLDS_FOLDER, METRICS_FILE, find_model, fold_folders, read_json, several_models
 from rotarymae.partners import COMBINED, MODEL, Predictor
 from rotarymae.pipeline import Pipeline
 
@@ -72,7 +72,9 @@ class Ensemble(Pipeline):
             for name in errors[0]
             if all(name in one for one in errors)
         }
-        because = f"the validation series of each of {len(every)} folds chose"
+        because = f"{every[0].because}, in each of {len(every)} folds"
+        if len({(one.choice, one.because) for one in every}) > 1:
+            because = f"the validation series of each of {len(every)} folds chose"
         shared = {name: one for name, one in every[0].partners.items() if all(name in each.partners for each in every)}
         choice = choices.pop() if len(choices) == 1 else COMBINED if shared else MODEL
         return Predictor(every[0].task, choice, because, shared, {}, {}, {}, merged)
@@ -101,12 +103,8 @@ class Ensemble(Pipeline):
     def every(self, X: Any, on_step: Any = None) -> dict[str, np.ndarray]:
         """Return {method: outputs [S, K]} of the network, the methods next to it and the combination.
 
-        Each is the mean of the folds' outputs: probabilities of K classes or intervals of time, calibrated by each fold
-        if it had validation series; or values of K outputs. A method that some fold lacks is left out.
-
-        Args:
-            X: S series, as a data set, the path of a table, a data frame, arrays or lists; see `dataset`.
-            on_step: called with (batches done, batches in all) of each fold anew, for progress bars; None for none.
+        Each is the mean of the folds' outputs, as `outputs` returns it; `X` and `on_step` are as there. A method that
+        some fold lacks is left out.
         """
         dataset, labels = self.dataset(X), self.require_labels()
         each = [(member.labels, member.every(dataset, on_step)) for member in self.members]
@@ -139,7 +137,7 @@ def load(source: str | Path, precision: Precision = "auto") -> Pipeline:
     InputError
         No such folder or name; a cross-validation that is not finished.
     ModelDirectoryError
-        A file is missing, unreadable or changed; the message names it.
+        A file, or the folder of a fold, is missing, unreadable or changed; the message says which.
     MissingExtra
         A repository without the extra `hub`.
     """
@@ -148,4 +146,9 @@ def load(source: str | Path, precision: Precision = "auto") -> Pipeline:
         return Pipeline.load(folder, precision)
     if not (folder / METRICS_FILE).is_file():
         raise InputError(f"the folds in {folder} are not finished; go on with `rotarymae fit` by --resume.")
-    return Ensemble.of([Pipeline.load(fold, precision) for fold in fold_folders(folder)])
+    folds, count = fold_folders(folder), read_json(folder / METRICS_FILE).get("split", {}).get("folds")
+    if len(folds) != count:
+        raise ModelDirectoryError(
+            f"{folder / FOLDS_FOLDER} has {len(folds)} folds, and {METRICS_FILE} is of {count}; fetch the run anew."
+        )
+    return Ensemble.of([Pipeline.load(fold, precision) for fold in folds])

@@ -153,7 +153,8 @@ def read_config(folder: Path, version: int) -> dict[str, Any]:
 
     Raises:
         ModelDirectoryError: no config.json, or one that cannot be read or has changed; another format version; no
-            checksums; a file that is missing or changed, or one in "partners" that config.json does not list.
+            checksums; a file that is missing, unreadable or changed, or one in "partners" that config.json does not
+            list.
     """
     path = folder / CONFIG
     content = read_version(path, version)
@@ -171,7 +172,11 @@ def read_config(folder: Path, version: int) -> dict[str, Any]:
         )
     for name in sorted({WEIGHTS, *sums}):
         file = folder / name
-        if sha256(file) != sums.get(name):
+        try:
+            digest = sha256(file)
+        except OSError as error:
+            raise ModelDirectoryError(f"{file} cannot be read: {error.strerror}. Make it readable.") from None
+        if digest != sums.get(name):
             raise ModelDirectoryError(
                 f"{file} has changed: it does not match its checksum in {CONFIG}. Fit or fetch the model anew."
             )
@@ -230,7 +235,7 @@ def read_tensors(path: Path) -> dict[str, torch.Tensor]:
     Raises ModelDirectoryError if the file is missing or not in that format; a pickle is never read.
     """
     if not path.is_file():
-        pickles = sorted(p.name for p in path.parent.iterdir() if p.suffix in (".bin", ".pt", ".pth", ".pkl", ".ckpt"))
+        pickles = sorted(p.name for p in path.parent.glob("*") if p.suffix in (".bin", ".pt", ".pth", ".pkl", ".ckpt"))
         instead = f"; {pickles[0]} is a pickle, which can run code and is never read" if pickles else ""
         hint = instead or "; wanted a model saved as safetensors, as pickles are not read"
         raise ModelDirectoryError(f"{path} is missing{hint}. Check the folder, or save the model again.")

@@ -236,8 +236,9 @@ class Pipeline:
         Raises
         ------
         InputError
-            The model is not fine-tuned; data that cannot be read; an interval for another task than a regression, or of
-            a share for which there were too few validation series.
+            The model is not fine-tuned; data that cannot be read, or for which an output is NaN or infinite; an
+            interval for another task than a regression, or of a share that is out of range or for which there were too
+            few validation series.
         """
         labels = self.require_labels()
         half = None if return_interval is None else self.require_half_widths(return_interval)
@@ -354,8 +355,8 @@ class Pipeline:
         X : Any
             A data set, the path of a table, a data frame, arrays or lists; see `dataset`.
         times : array of shape [T] or None
-            Durations, in the unit of the training durations, the same for all series. None takes the (at most three)
-            times by which a quarter, a half and three quarters of the training events had happened.
+            Durations, in the unit of the training durations, the same for all series. None takes `labels.times`: three
+            or fewer, by which, with many training events, about a quarter, a half and three quarters of them happened.
 
         Returns
         -------
@@ -365,8 +366,8 @@ class Pipeline:
         Raises
         ------
         InputError
-            The model does not predict times to an event; times that are negative, or after the last training event;
-            data that cannot be read.
+            The model does not predict times to an event; times that are NaN, negative, or after the last training
+            event; data that cannot be read.
         """
         labels: Any = self.require_labels()
         if labels.task != "survival":
@@ -403,7 +404,8 @@ class Pipeline:
         Raises
         ------
         InputError
-            The model is not fine-tuned, or the pipeline does not have this predictor; data that cannot be read.
+            The model is not fine-tuned, or the pipeline does not have this predictor; data that cannot be read, or for
+            which an output of the network is NaN or infinite.
         """
         self.predictor.check(predictor)
         dataset = self.dataset(X)
@@ -470,8 +472,9 @@ class Pipeline:
         X : Any
             A data set, the path of a table, a data frame, arrays or lists; see `dataset`.
         at : array of shape [q], list of arrays or None
-            Times in the table's unit: q times that are the same for all series, or one array of times [q_i] for each.
-            None takes the steps 0, 1, ... if `X` is an array, or else the distinct times of each series.
+            Times in the table's unit, or dates if it has dates: q times that are the same for all series, or one array
+            of times [q_i] for each. None takes the steps 0, 1, ... if `X` is an array, or else the distinct times of
+            each series.
         return_std : bool
             Whether to return standard deviations as well.
         positions : array of shape [q, P], list of arrays or None
@@ -502,7 +505,7 @@ class Pipeline:
         Parameters
         ----------
         dataset : SeriesDataset
-            The series.
+            The series, as the method `dataset` returns them.
         queries : Queries
             Times and channels to predict for, for each series; `queries.queries_from` makes them.
         on_step : callable or None
@@ -518,7 +521,8 @@ class Pipeline:
         Raises
         ------
         InputError
-            The pipeline has no autoencoder; queries that do not belong to these series.
+            The pipeline has no autoencoder; queries that do not belong to these series; columns of values that the
+            model does not know; predictions that are NaN or infinite.
         """
         return interpolate(self.pretrained, dataset, queries, on_step)
 
@@ -536,9 +540,10 @@ class Pipeline:
         -------
         list of ndarray
             For each series of n observations an array [n], in the order of time; [NaN] for a series of one. For classes
-            it is by how much the log-probability of the most probable one falls without the observation, in nats. For
-            numbers it is how far the prediction moves, in standard deviations of the training targets. For times to an
-            event it is by how much the expected time gets shorter, in its unit. Only the network is asked.
+            it is by how much the log-probability of the most probable class falls without the observation, in nats.
+            For numbers it is how far the prediction moves, in standard deviations of the training targets, never negative.
+            For times to an event it is by how much the expected time gets shorter without the observation, in its unit.
+            Only the network is asked.
 
         Raises
         ------
@@ -592,7 +597,8 @@ class Pipeline:
         ndarray of shape [n, V]
             Losses by the pre-trained model, for the n observations of `dataset(X)` in their order and V columns of
             values: high for odd ones, NaN if the series has a single observation. They are negative log-likelihoods of
-            standardised values in nats, or for a model without a spread squared errors.
+            standardised values in nats, or for a model without a spread squared errors. A limit (such as <5) counts as
+            a value at the limit, or at the edge of the predicted 68 % band if that lies beyond the limit.
 
         Raises
         ------
@@ -665,7 +671,9 @@ class Pipeline:
         Returns
         -------
         SeriesDataset or ArrayDataset
-            The data, with the channels and the columns of values of the training set.
+            The data, with the channels of the training set, and without limits (cells such as <5) if the model reads
+            none. The columns of values of a `SeriesDataset` stay as they are; a prediction refuses others than those of
+            training.
 
         Raises
         ------
@@ -690,6 +698,8 @@ class Pipeline:
 
     def layout(self, given: Mapping[str, Any] | None = None) -> TableSchema:
         """Return how a table for this model is laid out: as the training table, with the changes in `given`.
+
+        Static columns, errors and positions are always the model's, and limits are dropped if it reads none.
 
         Parameters
         ----------
@@ -842,7 +852,7 @@ class AnySeriesPipeline(Pipeline):
         return as_dataset(with_channel_axis(X), None, self.layout(), self.columns).with_limits(False)
 
     def predicted_names(self, dataset: SeriesDataset) -> tuple[str, ...]:
-        """Return the names of the predicted columns: those of the data set's values that are no standard errors."""
+        """Return the names of the data set's columns of values, but for the last ones if they are standard errors."""
         return dataset.value_names[: len(dataset.value_names) - len(self.error_columns)]
 
     def layout(self, given: Mapping[str, Any] | None = None) -> TableSchema:
@@ -873,15 +883,16 @@ class AnySeriesPipeline(Pipeline):
 
         Args:
             dataset: the series; observations of which only a limit is known are left out.
-            queries: times and channels to predict for, for each series.
-            on_step: called with (series done, series in all), for progress bars; None for none.
+            queries: times and channels to predict for, for each series; errors and positions are not read.
+            on_step: called with (pieces of series done, pieces in all), for progress bars; None for none.
 
         Returns:
             Predictions in the table's units, arrays [q, V]: at q queries, of the V columns of values that are no
             standard errors. The bands hold observations, so they include the noise.
 
         Raises:
-            InputError: queries for another number of series, at times that are not finite, or no query at all.
+            InputError: queries for another number of series, at times that are not finite, or no query at all; a
+                negative standard error; a series that has nothing but limits.
         """
         dataset = dataset.with_limits(False)
         return interpolate_any(self.require_autoencoder(), dataset, queries, self.error_columns, on_step)

@@ -155,8 +155,8 @@ def interpolation(
     """Draw one series, a panel per channel: observations the model saw (filled), hidden ones (hollow), its prediction.
 
     Each panel has a value axis of its own. It reaches at most twice the range of the channel's observations beyond
-    them, however wide bands are, unless all are equal; if a few values reach far beyond the others, and these are not far from 0, it is
-    logarithmic, but linear around 0.
+    them, however wide bands are, unless all are equal; if a few values reach far beyond the others, and these are not
+    far from 0, it is logarithmic, but linear around 0.
 
     Args:
         times, values: [n] of the n observations.

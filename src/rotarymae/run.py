@@ -76,6 +76,7 @@ def run_fit(
     Raises:
         InputError: `out` is not empty and `resume` is False; with `resume`, `out` has a finished run, another run, or
             files but no run; nothing to train; labels or options that cannot be used.
+        ModelDirectoryError, MissingExtra: `config.pretrained` is damaged, or on the Hub without the extra `hub`.
         TrainingDiverged: losses or weights became infinite or NaN.
         OSError: a file could not be written; the run can be resumed.
     """
@@ -171,6 +172,7 @@ def run_folds(
         InputError: no labels; folds that leave nothing to learn a class from; `out` is not empty and `resume` is False;
             with `resume`, `out` has a finished run, another run, or files but no run; labels or options that cannot be
             used.
+        ModelDirectoryError, MissingExtra: as in `run_fit`.
         TrainingDiverged: losses or weights became infinite or NaN.
         OSError: a file could not be written; the run can be resumed.
     """

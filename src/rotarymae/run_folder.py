@@ -157,9 +157,10 @@ def _digest_of(column: np.ndarray) -> str:
 def write_tables(outcome: Outcome, out: Path) -> None:
     """Write the predictions, embeddings and interpolations of a run as Parquet files, as far as it has them.
 
-    predictions.parquet has a row per series, with its part of the split, its label and its prediction;
-    embeddings.parquet has a row per series; interpolations.parquet has a row per observation that was hidden to score
-    the model, with the observed and the predicted value. A file of something that the run lacks is not written.
+    predictions.parquet has a row per series, with its part of the split (or "fold 1", ...), its label, empty without
+    one, and its prediction; embeddings.parquet has a row per series; interpolations.parquet has a row per observation
+    that was hidden to score the model, with the observed value, empty for a limit, and the predicted one. A file of
+    something that the run lacks is not written.
 
     Args:
         outcome: the results of the run, after scoring.
@@ -379,8 +380,7 @@ def _time_and_channel(
 def write_table(table: pa.Table, path: str | Path) -> None:
     """Write a table to a .csv or .parquet file, which replaces an old one when it is complete.
 
-    The path "-" writes CSV to standard output. Raises InputError for a path of another suffix, or at which nothing can
-    be written.
+    The path "-" writes CSV to standard output. Errors are those of `write_parts`.
     """
     write_parts([table], path)
 
@@ -395,7 +395,8 @@ def write_parts(parts: Iterable[pa.Table], path: str | Path) -> None:
         path: ends in .csv or .parquet; "-" is standard output, which gets each part, as CSV, as soon as it is there.
 
     Raises:
-        InputError: a path of another suffix, or at which nothing can be written.
+        InputError: a path of another suffix, or in a folder in which nothing can be written.
+        OSError: the disk is full, or `path` is a folder; an old file stays.
     """
     path = Path(path)
     check_output(path)

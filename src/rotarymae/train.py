@@ -123,7 +123,7 @@ def train(
             without a label (None or NaN) is used in pre-training only.
         config: all options of the training.
         start: the trained pipeline to start from. None starts from that of `config.pretrained`, or without one from
-            random weights. Its pre-training goes on if `config.pretrained` is None or `config.pretrain_epochs` is set.
+            random weights. Its pre-training goes on if `config.pretrained` is None or `config.pretrain_epochs` above 0.
         task: "classification", "regression", "survival", or "auto": survival for durations with a status, regression
             if some number is not whole, else classification.
         holdout: share of the labelled series that nothing is trained on. It is not used if `split_by` is a fold, or a
@@ -347,6 +347,7 @@ def open_start(source: Any) -> Pipeline:
         InputError: no such folder or name; another kind of source; the models of a cross-validation; a pipeline without
             a preprocessor, whose inputs could not be scaled.
         ModelDirectoryError: a file of the model is missing, unreadable or changed.
+        MissingExtra: a model on the Hub, and the extra `hub` is not installed.
     """
     if isinstance(source, str | Path):
         source = Pipeline.load(source)
@@ -536,8 +537,8 @@ def pretrain(
 ) -> FitResult:
     """Train a masked autoencoder on a data set; return its pipeline, without a calibration, and its losses.
 
-    Series in which masking hides nothing are left out, with an InputWarning. With `members` above 1 several networks
-    are trained from different seeds.
+    Series, or windows of long ones, in which masking hides nothing are left out, with an InputWarning that counts them.
+    With `members` above 1 several networks are trained from different seeds.
 
     Args:
         dataset: series or arrays; labels are not needed.
@@ -545,7 +546,7 @@ def pretrain(
         preprocessor: preprocessor of the data set, if `prepare` has fitted it already; None calls `prepare`.
         start: the pipeline to start from; it is not changed. None starts from random weights.
         validation: another data set, whose loss chooses the best epoch; None keeps the last weights.
-        members: number of networks.
+        members: number of networks, at least 1.
         schedule: called with (objective, examples, validation examples, settings) before each training; returns the
             settings with another number of steps. None leaves them as they are.
         how: optional keyword arguments of `training.fit`: folder (Path, of log and checkpoints), resume ("never" or
@@ -553,7 +554,7 @@ def pretrain(
 
     Returns:
         A result with the pipeline, which has the first network; the losses of this network, with the seconds of all;
-        the number of series; and in `others` the further networks. The split is not set.
+        the number of all series; and in `others` the further networks. The split is not set.
 
     Raises:
         InputError: an option that does not fit the data; data with other columns or channels than those of `start`; a
@@ -662,10 +663,7 @@ def finetune(
         validation: another data set and its targets, whose loss chooses the best epoch; None keeps the last weights.
         others: pre-trained networks from which the second and further networks start, `config.members` - 1 of them;
             with () all start from `pretrained`.
-        schedule: called with (objective, examples, validation examples, settings) before each training; returns the
-            settings with another number of steps. None leaves them as they are.
-        how: optional keyword arguments of `training.fit`: folder (Path, of log and checkpoints), resume ("never" or
-            "auto"), on_step (called with steps done, steps in all, loss) and on_resume (called with a sentence).
+        schedule, how: as for `pretrain`.
 
     Returns:
         A result with the pipeline, in which only the network predicts labels; and the losses of the first network, with

@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 
 from conftest import refuses
-from rotarymae import RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, RoMAERegressor
+from rotarymae import RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, RoMAERegressor, RoMAESurvival
 from rotarymae.arrays import ArrayDataset
 from rotarymae.errors import InputWarning
 
@@ -80,6 +80,18 @@ def test_numbers_are_learnt_from_pictures(pictures):
     targets = np.array([picture.mean() for picture in pictures[0]])
     model = RoMAERegressor(patch_size=4, **BOTH).fit(pictures[0], targets)
     assert model.predict(pictures[0]).shape == (24,) and model.score(pictures[0], targets) > 0.5
+
+
+@pytest.mark.filterwarnings("ignore:1 of 24 pictures have no label")
+def test_labels_of_pictures_come_in_each_form_that_fit_takes(pictures):
+    known = dict(enumerate(pictures[1]))
+    hidden = np.ma.masked_array(pictures[1], np.arange(24) == 3)
+    for labels in (known, hidden):
+        model = RoMAEClassifier(patch_size=4, **BOTH, predictor="model").fit(pictures[0], labels)
+        assert model.classes_.tolist() == sorted(set(pictures[1])) and model.score(pictures[0], known) >= 0
+    seen, time = np.arange(24) % 3 > 0, np.linspace(1, 2, 24)
+    model = RoMAESurvival(patch_size=4, **BOTH, predictor="model").fit(pictures[0], (seen, time))
+    assert 0 <= model.score(pictures[0], (seen, time)) <= 1
 
 
 def test_a_pretrained_model_of_pictures_says_by_itself_what_it_reads(classifier, pictures):

@@ -1,6 +1,7 @@
 """Cross-validation in one run: each labelled series is scored by a model without it, and the average predicts."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,7 @@ import rotarymae.report
 from _runs import FIT, series
 from conftest import TINY, command, patched, refuses, two_kinds, write_csv
 from rotarymae import RoMAEClassifier, RoMAEEmbedder, run
-from rotarymae.errors import InputError
+from rotarymae.errors import InputError, ModelDirectoryError
 from rotarymae.run import run_folds
 from rotarymae.scale import predictions
 from rotarymae.splits import SplitColumn
@@ -136,8 +137,13 @@ def test_a_run_that_was_killed_goes_on_to_the_same_results(task, tmp_path, monke
     assert [(folder / f"folds/{k}/model/model.safetensors").read_bytes() for folder in (one,) for k in (1, 2, 3)] == [
         (folder / f"folds/{k}/model/model.safetensors").read_bytes() for folder in (other,) for k in (1, 2, 3)
     ]
+    assert same[0]["predictor"]["because"] == "asked for by predictor='model', in each of 3 folds"
     with refuses("finished run"):
         run_folds(dataset, labels, CONFIG, tmp_path / "parts", 3, split_by=site, resume=True)
+    for fold in (2, 1, 3):
+        shutil.rmtree(one / f"folds/{fold}")
+        with pytest.raises(ModelDirectoryError, match="is of 3"):
+            rotarymae.load(one)
 
 
 def test_a_resumed_run_starts_from_the_same_pretrained_model(tmp_path, monkeypatch):

@@ -432,6 +432,8 @@ def test_the_estimator_takes_the_forms_of_a_duration():
     assert (model.predict_survival_function(dataset, [1.0, 2.0]).shape) == (80, 2)
     assert model.edges_[0] == 0 and len(model.edges_) > 2
     with refuses("structured array"):
+        model.score(dataset, y["time"])
+    with refuses("structured array"):
         RoMAESurvival(**options).fit(dataset, y["time"])
     series = np.repeat(np.arange(80), dataset.lengths)
     long = pandas.DataFrame({"id": series, "time": dataset.times, "value": dataset.values[:, 0]})

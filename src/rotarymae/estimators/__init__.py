@@ -23,9 +23,8 @@ unequal sizes.
 
 `fit` pre-trains on the series and, with labels, fine-tunes; `pretrained=` takes an encoder that has been trained
 already. Most parameters are the options of `FitConfig`, and each is documented in the class; `random_state` is its
-seed.
-`estimator.save(folder)` writes a fitted model without pickle; `RoMAEClassifier.load(folder)` predicts the
-same; `load` reads a run folder of `rotarymae fit` as well.
+seed. `estimator.save(folder)` writes a fitted model without pickle; `RoMAEClassifier.load(folder)` predicts the same;
+`load` reads a run folder of `rotarymae fit` as well.
 """
 
 from rotarymae.estimators.supervised import RoMAEClassifier, RoMAERegressor, RoMAESurvival

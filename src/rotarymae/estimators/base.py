@@ -89,7 +89,8 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
         Raises
         ------
         InputError
-            The folder holds something else; the models of a cross-validation.
+            The folder holds something else; the models of a cross-validation; a licence of other characters than
+            letters, digits, dots and hyphens.
         NotFittedError
             Before `fit`.
         OSError
@@ -108,7 +109,8 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
         folder : str or Path
             A folder of `save` or `rotarymae fit`, the name of a model, or a repository of the Hugging Face Hub.
         **parameters : Any
-            Parameters of the estimator to set to other values than in the fit, such as predictor="model".
+            Parameters of the estimator to set to other values than in the fit. They matter to a later `fit`; of
+            predictions, `predictor`, `precision`, `pool` and the names of columns change something.
 
         Returns
         -------
@@ -122,6 +124,10 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
             is asked for.
         ModelDirectoryError
             A file is missing, unreadable or changed.
+        MissingExtra
+            A repository without the extra `hub`.
+        TypeError
+            A parameter that the estimator does not have.
         """
         pipeline = load(folder)
         if pipeline.preprocessor is None and not pipeline.untrained:
@@ -211,7 +217,7 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
         if embeds and config.pretrained is None and config.neighbours == "auto":
             config = replace(config, neighbours="off")  # lines between values help to interpolate, not to embed
         targets = y
-        if task is not None and dataset.kind == "observations":
+        if task is not None:
             targets = self._labels_of(dataset, X, y)
             if unused := sorted(set(dataset.static) - set(config.static)):
                 text = f"the static columns {listed(unused)} are not used; name those to read by static=."
@@ -277,7 +283,7 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
 
         Raises:
             InputError: data in another form or layout; pictures, videos or sounds for an estimator of series alone.
-            TypeError: a sparse matrix, or cells that are no numbers, as scikit-learn wants it.
+            TypeError: a sparse matrix, or cells that are neither numbers nor text, as scikit-learn wants it.
         """
         known: Any = None if like is None else like.preprocessor
         patch_size, sample_rate = getattr(self, "patch_size", None), getattr(self, "sample_rate", None)
@@ -328,19 +334,10 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
         return columns
 
     def _read(self, X: Any) -> Any:
-        """Return X as a data set in the layout of the training data.
-
-        Raises:
-            NotFittedError: before `fit`.
-            InputError: data in another form or layout than in `fit`.
-        """
+        """Return X as a data set in the layout of the training data; raise as `_fitted` and `_dataset` do."""
         return self._dataset(X, self._fitted())
 
     def _fitted(self) -> Pipeline:
-        """Return a copy of `pipeline_` with the estimator's `precision`, which may have been set after the fit.
-
-        Raises:
-            NotFittedError: before `fit`.
-        """
+        """Return a copy of `pipeline_` with the estimator's present `precision`; raise NotFittedError before `fit`."""
         check_is_fitted(self, "pipeline_")
         return replace(self.pipeline_, precision=self.precision)

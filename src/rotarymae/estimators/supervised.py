@@ -69,6 +69,8 @@ class _Supervised(ArrayOptions, FinetuningOptions, Estimator, ABC):
         ------
         InputError
             Series, targets or a parameter that cannot be used; before any training.
+        TrainingDiverged
+            Losses or weights became infinite or NaN.
         """
         if y is None:
             raise InputError(
@@ -117,14 +119,14 @@ class _Supervised(ArrayOptions, FinetuningOptions, Estimator, ABC):
         X : SeriesDataset, DataFrame, array or list
             The series, laid out as in `fit`.
         y : array, dict, str, DataFrame or tuple
-            Their targets, as in `fit`; series without one are left out.
+            Their targets, as in `fit`; series without one are left out. A class that `fit` had not is never predicted.
 
         Returns
         -------
         float
-            A classifier's accuracy; a regressor's R², the mean over outputs; for times to an event Harrell's
-            concordance: the share of pairs predicted in the order of their events, among those whose order is known;
-            NaN if there is no such pair.
+            A classifier's accuracy; a regressor's R², the mean over outputs, NaN for a single series; for times to an
+            event Harrell's concordance: the share of pairs predicted in the order of their events, among those whose
+            order is known; NaN if there is no such pair.
 
         Raises
         ------
@@ -137,7 +139,12 @@ class _Supervised(ArrayOptions, FinetuningOptions, Estimator, ABC):
         predicted = self.predict(dataset)
         truth = one_per_series(self._labels_of(dataset, X, y), len(predicted))
         known = has_label(truth)
-        return self._score(one_per_series(truth[known], known.sum()), predicted[known])
+        truth, predicted = one_per_series(truth[known], known.sum()), predicted[known]
+        if truth.size != predicted.size:
+            raise InputError(
+                f"targets have the shape {truth.shape}, and predictions {predicted.shape}; give as many as in fit."
+            )
+        return self._score(truth, predicted)
 
     @abstractmethod
     def _score(self, truth: Any, predicted: np.ndarray) -> float:
@@ -243,19 +250,12 @@ class RoMAERegressor(RegressorMixin, _Supervised):
         return tags
 
     def _keep(self, pipeline: Pipeline) -> None:
-        """Set `pipeline_`; for a loaded one also `_flat`, whether predictions are [S] and not [S, outputs].
-
-        `_flat` is True if there is one output. After `fit` it is there already, and stays.
-        """
+        """Set `pipeline_`, and `_flat`: whether predictions are [S], as for one output unless `fit` had [S, 1]."""
         super()._keep(pipeline)
-        if not hasattr(self, "_flat"):  # of a loaded pipeline
-            self._flat = pipeline.labels is not None and pipeline.labels.outputs == 1
+        self._flat = pipeline.require_labels().outputs == 1 and getattr(self, "_flat", True)
 
     def _targets(self, y: Any) -> Any:
-        """Return the targets as they are, and set `_flat`: whether they are [S], so that predictions are, too.
-
-        It is False for targets [S, outputs], even with one output.
-        """
+        """Return the targets as they are, and set `_flat`: False for targets [S, outputs], even with one output."""
         self._flat = isinstance(y, str) or as_targets(y).ndim < 2
         return y
 
@@ -358,8 +358,8 @@ class RoMAESurvival(_Supervised):
         `truth` is a structured array [S], whose first field says whether the event was seen; the second is the
         duration.
         """
-        event, time = (np.asarray(truth[name]) for name in truth.dtype.names)
-        return concordance(time, event, predicted)
+        known = self.pipeline_.require_labels().truth(truth)
+        return concordance(known["time"], known["event"], predicted)
 
     def predict_survival_function(self, X: Any, times: Any = None) -> np.ndarray:
         """Predict the probability that the event comes after each of some times.
@@ -369,8 +369,8 @@ class RoMAESurvival(_Supervised):
         X : SeriesDataset, DataFrame, array or list
             The series, laid out as in `fit`.
         times : array of shape [T] or None
-            Durations from 0 to `edges_[-1]`, the same for all series; without them those by which a quarter, a half and
-            three quarters of the training events had happened.
+            Durations from 0 to `edges_[-1]`, the same for all series. None takes the quartiles of `edges_`: with many
+            training events about a quarter, a half and three quarters of them happened by then.
 
         Returns
         -------

@@ -50,6 +50,8 @@ class _Unsupervised(Estimator):
         ------
         InputError
             Series or a parameter that cannot be used; before any training.
+        TrainingDiverged
+            Losses or weights became infinite or NaN.
         """
         self._train(X, None, None, self._config(**self._changes()))
         return self
@@ -75,12 +77,9 @@ class RoMAEInterpolator(_Unsupervised):
 
     @classmethod
     def _suited(cls, pipeline: Pipeline, folder: str | Path) -> Pipeline:
-        """Return the pre-trained part of a loaded pipeline, which interpolates.
+        """Return the pre-trained part of a loaded pipeline, or raise InputError if it has none or is one of folds.
 
         `folder` is for the messages of other classes.
-
-        Raises:
-            InputError: the pipeline has no pre-trained part (autoencoder).
         """
         return pipeline.pretrained
 
@@ -115,9 +114,9 @@ class RoMAEInterpolator(_Unsupervised):
         X : SeriesDataset, DataFrame, array or list
             The series, laid out as in `fit`.
         at : array of shape [q], list of arrays or None
-            Times, the same for all series, or one array of times [q_i] for each series. None takes the times of each
-            series; if X is an array, all of its times, so that its gaps are filled. If the series have dates, `at` may
-            hold dates; one without a time zone is in that of the series.
+            Times, the same for all series, or one array of times [q_i] for each series. None takes the distinct times
+            of each series; if X is an array, all of its times, so that its gaps are filled. If the series have dates,
+            `at` may hold dates; one without a time zone is in that of the series.
         return_std : bool
             Whether to return standard deviations as well.
         positions : array of shape [q, P], list of arrays or None
@@ -145,9 +144,10 @@ class RoMAEInterpolator(_Unsupervised):
     def score(self, X: Any, y: Any = None) -> float:
         """Return R² at hidden observations: a quarter of each series', always the same, predicted from the rest.
 
-        The hidden ones are drawn at random; for a model that learnt to forecast (`masking="future"`) they are the
-        latest. R² is computed from standardised values, all channels and value columns together. Limits (censored
-        values such as <5) do not count. 1 is perfect, 0 as good as the mean.
+        The hidden ones are drawn at random; for a model that learnt to forecast (`masking="future"`) they are those of
+        the latest quarter of times. R² is computed from standardised values, all channels and value columns together.
+        Limits (censored values such as <5) and series of one observation do not count. 1 is perfect, 0 as good as the
+        mean.
 
         Parameters
         ----------
@@ -194,10 +194,7 @@ class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ArrayOpti
         """Return the pre-trained part of a loaded pipeline, or the whole one if it has none.
 
         A pool of "attention", which only a head has, is left out of its parameters. `folder` is for the messages of
-        other classes.
-
-        Raises:
-            InputError: the models of a cross-validation, which can only predict.
+        other classes. Raises InputError for the models of a cross-validation, which can only predict.
         """
         part = pipeline if pipeline.require_one().autoencoder is None else pipeline.pretrained
         return replace(part, parameters={k: v for k, v in part.parameters.items() if (k, v) != ("pool", "attention")})
@@ -214,11 +211,7 @@ class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ArrayOpti
         self._n_features_out = encoder_of(pipeline.model).config.embed_dim
 
     def _changes(self) -> dict[str, Any]:
-        """Return {"pool": how}, the pooling to train with: "cls" if the parameter `pool` is "cls", else "mean".
-
-        Raises:
-            InputError: an unknown `pool`.
-        """
+        """Return {"pool": how}, the pooling to train with: "cls" if `pool` is that, else "mean"; refuse others."""
         choose("pool", self.pool, get_args(AutoPool))
         return {"pool": "cls" if self.pool == "cls" else "mean"}
 

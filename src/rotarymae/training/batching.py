@@ -48,13 +48,7 @@ def plan(
 def by_length(lengths: np.ndarray, batch_size: int | None = None, batch_tokens: int | None = None) -> list[np.ndarray]:
     """Sort examples by length, shortest first, and cut them into batches; return these as arrays of indices.
 
-    The order is deterministic: examples of equal length stay in input order.
-
-    Args:
-        lengths: [S] number of tokens of each example.
-        batch_size: number of examples of a batch; the last one may have fewer.
-        batch_tokens: instead of `batch_size`, the most tokens of a batch, padding counted; a longer example is a batch
-            by itself. One of the two is given, the other is None.
+    The order is deterministic: examples of equal length stay in input order. Arguments are those of `in_order`.
     """
     order = np.argsort(lengths, kind="stable")
     return [order[cut] for cut in in_order(lengths[order], batch_size, batch_tokens)]

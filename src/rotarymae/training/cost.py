@@ -93,9 +93,7 @@ def _memory(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, pretrain
     Every example of its batch is taken to be as long as the longest one.
 
     Args:
-        config: options of the fit; batch sizes and mask ratio are used.
-        sizes: configuration of the model.
-        lengths: [S] number of tokens of each example.
+        config, sizes, lengths: as for `check_memory`.
         pretrains: True for pre-training, in which the encoder reads visible tokens only and a decoder follows; False
             for fine-tuning.
     """
@@ -317,7 +315,7 @@ class Plan:
 
         The series are drawn at random by the seed of the fit; there is at least one. With fine-tuning no series is cut,
         as a label is of the whole series. Without it, the number of observations is such that about eight series of
-        this length can be predicted, but at least 2,000.
+        this length can be predicted (of n < 4 series, 2 n), but at least 2,000.
 
         Returns:
             Ascending indices of the series, and the largest number of observations of a series. None if there is time

@@ -347,14 +347,12 @@ class FitConfig(
     """All options of a fit; the defaults suit tables of a few thousand series on a CPU.
 
     Raises:
-        InputError: a value out of its range, or options that cannot work together; nothing has been trained then.
+        InputError: a value out of its range, or options that cannot work together. What depends on data or labels, such
+            as the number of `costs`, is checked in `train.train`.
     """
 
     def __post_init__(self) -> None:
-        """Check every option, alone and together with others; convert lists to tuples and numpy's numbers to Python's.
-
-        Raises InputError for the first option that cannot work.
-        """
+        """Check the options, alone and together; convert lists to tuples and numpy's numbers to Python's."""
         check_fields(self, RANGES)
         mask_range(self.mask_ratio)
         if self.window is None and self.overlap is not None:

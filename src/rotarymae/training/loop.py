@@ -134,12 +134,7 @@ class _Loop:
     ) -> None:
         """Move the model to the default device; create its optimiser and a state of no steps.
 
-        Args:
-            objective: model and loss; trained in place.
-            examples: training data.
-            config: settings of the training.
-            validation: data that are evaluated after every epoch; None for none.
-            folder: where `run` keeps log and checkpoints; None keeps nothing.
+        The arguments are those of `fit`; nothing is written to the folder before `run`.
         """
         self.objective, self.examples, self.config = objective, examples, config
         self.validation = validation
@@ -198,15 +193,7 @@ class _Loop:
     def _open(self, folder: RunFolder, resume: str, on_resume: Callable[[str], None] | None) -> None:
         """Open the folder; if it has a checkpoint, load it into model, optimiser, state, best weights and result.
 
-        Args:
-            folder: the folder of the run.
-            resume: "never" refuses a folder with a run in it; "auto" accepts one.
-            on_resume: called with a sentence that says at which step training begins; not if `resume` is "never". None
-                for none.
-
-        Raises:
-            InputError: `resume` is "never" and the folder has a run in it; or another process trains in the folder.
-            ModelDirectoryError: the checkpoint is damaged or does not fit the model.
+        `resume`, `on_resume` (None for none) and what is raised are as for `fit`.
         """
         folder.open(resume)
         if folder.checkpoint.exists():
