@@ -180,8 +180,9 @@ def interpolate(
         on_step: called with (batches done, batches in all), for progress bars; None for none.
 
     Raises:
-        InputError: a model that is not a MaskedAutoencoder of series; queries that `check_queries` refuses; series with
-            other columns than training's; predictions that are NaN or infinite.
+        InputError: a model that is not a MaskedAutoencoder of series; queries that `check_queries` refuses, or without
+            an error for each value; series that the preprocessor's `check` refuses; predictions that are NaN or
+            infinite.
 
     Warns:
         InputWarning: queries far beyond the times of training; more queries than a "joint" decoder answers well; series
@@ -193,6 +194,8 @@ def interpolate(
     distance = time_to_nearest(dataset, queries)
     dataset, (queries, blend) = windows.dataset, queries.of_windows(windows)
     preprocessor.check(dataset)
+    if given.errors is not None and given.errors.shape[1] != (V := len(preprocessor.value_names)):
+        raise InputError(f"queries have errors for {given.errors.shape[1]} values, and the model predicts {V}.")
     _warn_if_far(queries, dataset, preprocessor)
     _warn_if_joint(model, queries, dataset)
     has_queries = queries.lengths > 0

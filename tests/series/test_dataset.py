@@ -160,6 +160,12 @@ def test_text_that_is_all_iso_dates_is_dates():
         assert bool(data.reading.notes) == (zone == "")  # times without a zone are said to be taken as UTC
 
 
+def test_no_texts_are_no_dates():
+    assert dates.as_datetimes([], "%Y") == []
+    with refuses("'soon'", "not written as '%Y'"):
+        dates.as_datetimes(["soon"], "%Y")
+
+
 def test_dates_zones_durations():
     def days(when):
         data = SeriesDataset.from_frame(pa.table({"id": [1], "time": when, "value": [0.0]}))

@@ -173,7 +173,8 @@ class ObservationPreprocessor(Preprocessor):
         Without transforms every value gets "robust".
 
         Raises:
-            InputError: an unknown transform or origin; not one transform for each value; too many values and channels.
+            InputError: an unknown transform or origin; not one transform for each value; no values, or too many values
+                and channels.
         """
         self.transforms = self.transforms or ("robust",) * len(self.value_names)
         choose("origin", self.origin, get_args(Origin))
@@ -323,15 +324,13 @@ class ObservationPreprocessor(Preprocessor):
     def rows(self, dataset: SeriesDataset, index: np.ndarray) -> Rows:
         """Collect the series at `index`, int [B], as `Rows`: as in the table, a row per observation, padded at the end.
 
-        They are neither scaled nor joined by time. With `limits`, a column for each predicted value follows the values:
-        -1 for an upper limit, 1 for a lower one, else 0.
+        They are neither scaled nor joined by time.
         """
         columns, lengths = dataset.gather(index), dataset.offsets[index + 1] - dataset.offsets[index]
         values = np.asarray(columns.values)
         if self.limits:
             sides = np.zeros(values.shape, np.int8) if columns.sides is None else columns.sides
             values = np.concatenate([values, sides[:, : self.features]], axis=1)
-
         times, channels, positions = np.asarray(columns.times, np.float64), columns.channels, columns.positions
         return Rows(
             pad_rows(times, lengths)[0],

@@ -113,7 +113,7 @@ class SeriesDataset:
         The original channel labels, sorted, or in the order that was given; of a wide table, that of its columns. None
         without channels.
     static : dict of str to ndarray
-        Name → one value for each series, [S]. A number that was missing is NaN.
+        Name → one value for each series, [S]. What was missing is NaN among numbers, and None elsewhere.
     time_unit : str or None
         "day" where the times came as dates or durations; None for numbers of any unit.
     time_zone : str or None
@@ -134,7 +134,7 @@ class SeriesDataset:
     Raises
     ------
     InputError
-        Arrays whose shapes do not fit together.
+        Arrays whose shapes do not fit together; offsets that do not ascend; columns or their names alone.
     """
 
     times: np.ndarray
@@ -502,7 +502,6 @@ class SeriesDataset:
                 f"{len(empty)} of {len(self)} series have no observation left: {listed(empty)}. Keep one of each, or "
                 "leave them out with select(...) first."
             )
-
         if is_mapped(self.times) and lengths.sum() > SAMPLE:
             kept = map_parts(self.columns.take(rows).take(keep[rows]) for rows in row_chunks(self.offsets))
         else:
@@ -563,8 +562,9 @@ class SeriesDataset:
         Raises
         ------
         InputError
-            A file that cannot be read; columns that are missing, given twice or not numeric; many duplicates; no
-            observation at all; with strict=True, any cell that cannot be used.
+            A file that cannot be read; columns that are missing, given twice or not numeric; many duplicates; a static
+            column that varies within a series or is infinite; no observation at all; with strict=True, any cell that
+            cannot be used.
 
         Warns
         -----
@@ -609,7 +609,7 @@ class SeriesDataset:
         """Make a data set of lists with one array per series.
 
         No series is left out, so that labels in the order of the lists fit. A row with NaN among its V values is left
-        out; anything else that cannot be used is refused.
+        out, and rows that are equal become one; anything else that cannot be used is refused.
 
         Parameters
         ----------
@@ -633,7 +633,7 @@ class SeriesDataset:
             Name → S values.
         **options : Any
             Other fields of `rotarymae.tables.TableSchema`: tokens, duplicates, wide. With wide=True each of the V
-            columns is a channel, and NaN leaves out only the value itself.
+            columns is a channel, and NaN leaves out only the value itself; with tokens="time", too, its whole row.
 
         Returns
         -------

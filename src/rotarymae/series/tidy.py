@@ -14,7 +14,7 @@ import numpy as np
 
 from rotarymae.errors import InputError, NoObservations, listed
 from rotarymae.series import cells
-from rotarymae.series.columns import by_channel, measured
+from rotarymae.series.columns import by_channel, channel_index, measured
 from rotarymae.series.dates import as_dates, parse_time
 from rotarymae.series.reading import ReadingReport
 
@@ -150,9 +150,10 @@ class Observations:
         return float(np.spacing(largest)) if largest > 2**53 else 0.0
 
     def name(self, at: int) -> str:
-        """Describe the row at index `at` for messages: "series 615 at time 59750.4, channel 'u'".
+        """Describe the row at index `at` for messages: "series 615 at time 59750.4, depth 5, channel 'u'".
 
-        A row without series is "row 7", one without a finite time "row 7, series 615"; 7 is its number in the table.
+        Depth is a further position. A row without series is "row 7", one without a finite time "row 7, series 615", by
+        its number in the table.
         """
         if self.series[at] < 0:
             return f"row {self.row[at]}"
@@ -270,7 +271,7 @@ def with_typical_errors(rows: Observations) -> Observations:
         if not bare.any() or not known.any():
             continue
         values = rows.values.copy()
-        channel = np.zeros(len(values), np.int64) if rows.channels is None else rows.channels
+        channel = channel_index(rows)
         for c in np.unique(channel[bare]):
             errors = values[(channel == c) & known, e]
             values[bare & (channel == c), e] = np.median(errors if len(errors) else values[known, e])
