@@ -99,10 +99,7 @@ class Interpolation:
 
     @property
     def scaled_std(self) -> np.ndarray | None:
-        """Standard deviation of the predicted distribution of V values at n queries, [n, V], standardised.
-
-        None for a likelihood without a spread.
-        """
+        """Standard deviation of each predicted distribution, [n, V], standardised; None for a likelihood without."""
         return self.likelihood.std(self.parameters).numpy() if self.likelihood.has_spread else None
 
 

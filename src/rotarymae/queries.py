@@ -166,17 +166,9 @@ def grid(dataset: SeriesDataset, points: int) -> Queries:
 
 
 def _single_positions(dataset: SeriesDataset, times: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Return, for each series, the only position at which it was observed, repeated for each of its times.
+    """Return for each series, [q_i, P], the only position at which it was observed, once for each of its times [q_i].
 
-    Args:
-        dataset: series with P axes besides time.
-        times: for each series its times [q_i]; only their number is read.
-
-    Returns:
-        For each series an array [q_i, P].
-
-    Raises:
-        InputError: a series that was observed at several positions (code "positions-needed").
+    Raises InputError ("positions-needed") for a series that was observed at several positions.
     """
     assert dataset.positions is not None
     first = dataset.positions[dataset.offsets[:-1]]

@@ -43,7 +43,7 @@ class Inputs:
         channels: the channel as a one-hot vector of this length; 0 for none. A band's colour is learnt faster from it
             than from the channel's position alone.
         signal_to_noise: pairs (column, column of its standard error), each of which gives asinh(value / error), or 0
-            where the error is not positive.
+            where the error is missing or not positive.
     """
 
     channels: int = 0
@@ -79,8 +79,7 @@ class Inputs:
     ) -> Float[Tensor, "*shape E"]:
         """Return the E further inputs of each observation, float64.
 
-        The one-hot channel comes first. Then, for each pair (column, column of its standard error) of
-        `signal_to_noise`, comes asinh(value / error), or 0 where the error is missing or not above 0.
+        The one-hot channel comes first, then a number for each pair of `signal_to_noise`.
 
         Args:
             values: W columns in the table's units, those of standard errors among them.
@@ -213,7 +212,8 @@ class ObservationPreprocessor(Preprocessor):
             dataset: the training set; its last value columns are the `errors`.
             transforms: {value column: how it is scaled}, "robust", "standard", "asinh" or "none"; the others get
                 "robust". `values.WORDS` describes them.
-            time_unit: the unit of positions in time, in the table's unit; None measures it (`PositionScaling.fit`).
+            time_unit: the unit of positions in time, in the table's unit, positive; None measures it (by
+                `PositionScaling.fit`).
             origin: "first" counts times from each series' first observation, "zero" from the table's zero.
             channel_spacing: distance of neighbouring channels on the channel axis, a positive number.
             inputs: further inputs, from `Inputs.fit`; None means none.

@@ -528,8 +528,8 @@ class SeriesDataset:
 
         With wide=True a row is a time with a column for each channel. A row may also hold lists with an entry per
         observation; a column without lists then holds for all observations of its row. "lc.time" is the field `time`
-        of a nested column `lc`. A file larger than memory is sorted on disk, and its columns are memory-mapped; the
-        data set is the same.
+        of a nested column `lc`. A series without any standard error gets the median one of the others. A file larger
+        than memory is sorted on disk, and its columns are memory-mapped; the data set is the same.
 
         Parameters
         ----------
@@ -538,7 +538,7 @@ class SeriesDataset:
         id : str or None
             Column that says which series a row belongs to; None makes each file one series.
         time : str
-            Column of times: numbers in any unit, or dates, which become days since 1970-01-01 UTC.
+            Column of times: numbers in any unit, durations, which become days, or dates, days since 1970-01-01 UTC.
         channel : str or None
             Column of channels (band, sensor, ...); without it each row is one time.
         values : sequence of str or None
@@ -609,7 +609,8 @@ class SeriesDataset:
         """Make a data set of lists with one array per series.
 
         No series is left out, so that labels in the order of the lists fit. A row with NaN among its V values is left
-        out, and rows that are equal become one; anything else that cannot be used is refused.
+        out, and equal rows become one; anything else that cannot be used is refused. Standard errors (NAME_err) that
+        are NaN in all of a series become the median of the others.
 
         Parameters
         ----------
@@ -645,8 +646,8 @@ class SeriesDataset:
         InputError
             Lists or arrays whose lengths differ; arrays without numbers; ids that are missing; ids or names that
             repeat; a series without observations, or without values; a time, channel or position that is missing;
-            numbers that are infinite or beyond 32 bits; a channel that is none of `channel_names`; different values of
-            one series, time and channel, unless `duplicates` says which counts.
+            numbers that are infinite or beyond 32 bits; negative standard errors; a channel that is none of
+            `channel_names`; different values of one series, time and channel, unless `duplicates` says which counts.
 
         Warns
         -----
