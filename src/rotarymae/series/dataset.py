@@ -646,8 +646,9 @@ class SeriesDataset:
         InputError
             Lists or arrays whose lengths differ; arrays without numbers; ids that are missing; ids or names that
             repeat; a series without observations, or without values; a time, channel or position that is missing;
-            numbers that are infinite or beyond 32 bits; negative standard errors; a channel that is none of
-            `channel_names`; different values of one series, time and channel, unless `duplicates` says which counts.
+            dates outside the years 1 to 9999; numbers that are infinite or beyond 32 bits; negative standard errors; a
+            channel that is none of `channel_names`; different values of one series, time and channel, unless
+            `duplicates` says which counts.
 
         Warns
         -----

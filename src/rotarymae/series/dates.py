@@ -68,14 +68,14 @@ def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str]
     Args:
         name: of the column, for messages.
         how: strptime format, by which texts and whole numbers (20240331) are read instead; not used for columns of
-            another type. None for the forms above.
+            another type or with fractions, which stay numbers. None for the forms above.
         na: cells that mean "missing", in addition to `cells.MISSING` ("NA", "-", ...): texts, or numbers in any
             spelling. Columns whose type is one of dates or durations have none.
 
     Raises:
         InputError: no text is written as `how`, or, to be read as a number, is one ("time-text"); the column holds
             times of day ("clock-alone") or is of another type ("not-numeric"); dates with and without zone
-            ("mixed-zones"); a format with %Z.
+            ("mixed-zones"); a format with %Z, or numbers too large to be exact that it is for.
     """
     starts = starts_of(column)
     if starts is not column:

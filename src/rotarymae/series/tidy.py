@@ -15,7 +15,7 @@ import numpy as np
 from rotarymae.errors import InputError, NoObservations, listed
 from rotarymae.series import cells
 from rotarymae.series.columns import by_channel, channel_index, measured
-from rotarymae.series.dates import as_dates, parse_time
+from rotarymae.series.dates import FIRST_DAY, LAST_DAY, as_dates, parse_time
 from rotarymae.series.reading import ReadingReport
 
 LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
@@ -161,7 +161,7 @@ class Observations:
         if not np.isfinite(self.times[at]):
             return f"row {self.row[at]}, {series}"
         when: Any = f"{self.times[at]:.10g}"
-        if self.time_zone is not None:
+        if self.time_zone is not None and FIRST_DAY <= self.times[at] <= LAST_DAY:
             when = as_dates(self.times[[at]], self.time_zone)[0].as_py().isoformat()
         text = f"{series} at time {when}"
         if self.positions is not None:
@@ -237,8 +237,8 @@ def dataset_fields(rows: Observations, schema: Any, channels_known: bool = True)
 def unusable(rows: Observations) -> Iterator[tuple[str, np.ndarray]]:
     """Yield a pair (reason, mask [n]) for each reason why no model can use a row, also if no row has it.
 
-    Such rows have no series, time, channel or position, an infinite number or one beyond 32 bits, or a negative
-    standard error. A missing value is no such reason.
+    Such rows have no series, time, channel or position, a date outside the years 1 to 9999, an infinite number or one
+    beyond 32 bits, or a negative standard error. A missing value is no such reason.
     """
     yield f"{rows.names['id']!r} is missing", rows.series < 0
     if rows.channels is not None:
@@ -248,6 +248,9 @@ def unusable(rows: Observations) -> Iterator[tuple[str, np.ndarray]]:
         numbers += list(zip(rows.position_names, rows.positions.T, strict=True))
     for name, column in numbers:
         yield f"{name!r} is missing", np.isnan(column)
+    if rows.time_zone is not None:  # no other years can be written
+        outside = (rows.times < FIRST_DAY) | (rows.times > LAST_DAY)
+        yield f"{rows.names['time']!r} is a date outside the years 1 to 9999", outside
     for name, column in [*numbers, *zip(rows.value_names, rows.values.T, strict=True)]:
         size = np.abs(column)
         yield f"{name!r} is infinite", np.isinf(size)
