@@ -540,9 +540,10 @@ class ObservationPreprocessor(Preprocessor):
             if abs(middle) > MAX_MEDIAN or high - low > 2 * MAX_MEDIAN or 0 < part.std() < MIN_DEVIATION:
                 strange.append(self.value_names[v] if self.channel_names is None else str(self.channel_names[c]))
         if strange:
+            named = listed(dict.fromkeys(strange))
             warnings.warn(
                 InputWarning(
-                    f"the values of {listed(strange)} are far from those of the training table, or vary far more or "
+                    f"the values of {named} are far from those of the training table, or vary far more or "
                     "less: are they in the same unit?",
                     code="far-values",
                 ),
