@@ -99,10 +99,7 @@ class Interpolation:
 
     @property
     def scaled_std(self) -> np.ndarray | None:
-        """Standard deviation of the predicted distribution of V values at n queries, [n, V], standardised.
-
-        None for a likelihood without a spread.
-        """
+        """Standard deviation of each predicted distribution, [n, V], standardised; None for a likelihood without."""
         return self.likelihood.std(self.parameters).numpy() if self.likelihood.has_spread else None
 
 
@@ -180,8 +177,9 @@ def interpolate(
         on_step: called with (batches done, batches in all), for progress bars; None for none.
 
     Raises:
-        InputError: a model that is not a MaskedAutoencoder of series; queries that `check_queries` refuses; series with
-            other columns than training's; predictions that are NaN or infinite.
+        InputError: a model that is not a MaskedAutoencoder of series; queries that `check_queries` refuses, or without
+            an error for each value; series that the preprocessor's `check` refuses; predictions that are NaN or
+            infinite.
 
     Warns:
         InputWarning: queries far beyond the times of training; more queries than a "joint" decoder answers well; series
@@ -193,6 +191,8 @@ def interpolate(
     distance = time_to_nearest(dataset, queries)
     dataset, (queries, blend) = windows.dataset, queries.of_windows(windows)
     preprocessor.check(dataset)
+    if given.errors is not None and given.errors.shape[1] != (V := len(preprocessor.value_names)):
+        raise InputError(f"queries have errors for {given.errors.shape[1]} values, and the model predicts {V}.")
     _warn_if_far(queries, dataset, preprocessor)
     _warn_if_joint(model, queries, dataset)
     has_queries = queries.lengths > 0

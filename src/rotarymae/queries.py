@@ -18,6 +18,7 @@ from rotarymae.series import SeriesDataset, Windows, as_text, cells, dates
 from rotarymae.series.cells import plain
 from rotarymae.series.reading import NO_ZONE
 from rotarymae.series.tidy import Observations, unusable
+from rotarymae.system import unmasked
 from rotarymae.tables import Source, TableReader, TableSchema, open_source, stem
 
 MAX_QUERIES = 10**8  # in one call: their answers take some 10 GB
@@ -165,17 +166,9 @@ def grid(dataset: SeriesDataset, points: int) -> Queries:
 
 
 def _single_positions(dataset: SeriesDataset, times: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Return, for each series, the only position at which it was observed, repeated for each of its times.
+    """Return for each series, [q_i, P], the only position at which it was observed, once for each of its times [q_i].
 
-    Args:
-        dataset: series with P axes besides time.
-        times: for each series its times [q_i]; only their number is read.
-
-    Returns:
-        For each series an array [q_i, P].
-
-    Raises:
-        InputError: a series that was observed at several positions (code "positions-needed").
+    Raises InputError ("positions-needed") for a series that was observed at several positions.
     """
     assert dataset.positions is not None
     first = dataset.positions[dataset.offsets[:-1]]
@@ -272,17 +265,18 @@ class QueryTable:
         return self.rows.ids.tolist()
 
     def in_order(self, answers: pa.Table) -> pa.Table:
-        """Return the answers in the row order of this table, with its column names and its other columns.
+        """Return the answers in the row order of this table, with its column names, followed by its other columns.
 
-        Where this table has no column of channels, each of its rows becomes one row for each channel. Of two columns
+        Where this table has no column of channels, each of its rows becomes one row for each channel. Ids, times and
+        channels are this table's, but those of texts are the answers', except times next to a clock. Of two columns
         with one name that of the answers is kept. Other columns of texts become numbers if all are (`cells.typed`).
 
         Args:
             answers: a table with ids in its first column, then "time" and, if there are channels, "channel", then
-                predictions. It has a row for each query that the method `queries` makes of this table. The rows of a
-                series are in the order of these queries; those of different series may be mixed. A series that could
-                not be answered has a single row, with empty cells of predictions, which is repeated for all of its
-                queries.
+                predictions. It has a row for each query that the method `queries` makes of this table, for all of its
+                ids. The rows of a series are in the order of these queries; those of different series may be mixed. A
+                series that could not be answered has a single row, with empty cells of predictions, which is repeated
+                for all of its queries.
         """
         id, time, channel = self.columns
         code = {as_text(name): k for k, name in enumerate(self.ids)}
@@ -345,8 +339,8 @@ class QueryTable:
             name: of the table, for messages.
 
         Raises:
-            InputError: no rows; a missing column or cell; a column whose name is nearly that of the channels; a time
-                that is not finite.
+            InputError: no rows; a missing column or cell; a column whose name is nearly that of the channels; times
+                that cannot be read; a time, position or error that is infinite or beyond 32 bits.
         """
         if not len(table):
             raise InputError(f"{name} has no rows; there are no times to interpolate at.")
@@ -463,10 +457,10 @@ def check_queries(queries: Queries, dataset: SeriesDataset) -> None:
     """Raise InputError for queries that do not fit a data set.
 
     Refused are queries for another number of series; offsets that do not rise from 0 to the number of times, or another
-    number of channels, errors or positions than of times; no query at all (a series may have none); times, errors and
-    positions that are NaN or infinite; dates outside the years 1 to 9999; errors below 0; positions on other axes than
-    those of the series (code "positions-needed"); channels for series without, and none for series with channels; and
-    channel numbers that do not exist.
+    number of channels, errors or positions than of times, or arrays with other axes than `Queries` names; no query at
+    all (a series may have none); times, errors and positions that are NaN or infinite; dates outside the years 1 to
+    9999; errors below 0; positions on another number of axes than those of the series (code "positions-needed");
+    channels for series without, and none for series with channels; and channel numbers that do not exist.
     """
     series, n, offsets, channels = len(queries.offsets) - 1, len(queries.times), queries.offsets, queries.channels
     if series != len(dataset):
@@ -475,9 +469,12 @@ def check_queries(queries: Queries, dataset: SeriesDataset) -> None:
         )
     if offsets[0] != 0 or offsets[-1] != n or (np.diff(offsets) < 0).any():
         raise InputError(f"the queries' offsets are {listed(offsets)}; they must rise from 0 to the {n} times.")
-    for name, part in (("channels", channels), ("errors", queries.errors), ("positions", queries.positions)):
-        if part is not None and len(part) != n:
-            raise InputError(f"queries have {n} times and {len(part)} {name}; give one for each.")
+    for name, axes in (("channels", 1), ("errors", 2), ("positions", 2)):
+        part = getattr(queries, name)
+        if part is not None and (part.ndim != axes or len(part) != n):
+            raise InputError(
+                f"queries have {n} times and {len(part)} {name} of {part.ndim} axes; give one for each, of {axes} axes."
+            )
     if not n:
         raise InputError("there are no times to interpolate at; give at least one.")
     good, advice = np.isfinite(queries.times), "finite times"
@@ -503,9 +500,9 @@ def check_queries(queries: Queries, dataset: SeriesDataset) -> None:
     if (channels is None) != (names is None):
         advice = "have channels; give one for each query" if names else "have no channels; give queries none"
         raise InputError(f"the series {advice}.")
-    if channels is not None and names is not None and ((channels < 0) | (channels >= len(names))).any():
-        strange = channels[(channels < 0) | (channels >= len(names))][0]
-        raise InputError(f"queries ask for channel {int(strange)}; give numbers from 0 to {len(names) - 1}.")
+    strange = np.zeros(0) if channels is None or names is None else channels[~np.isin(channels, np.arange(len(names)))]
+    if len(strange):
+        raise InputError(f"queries ask for channel {strange[0]}; give whole numbers from 0 to {len(names or ()) - 1}.")
 
 
 # ── times in the forms in which Python users give them ──────────────────────────────────────────────────────────────
@@ -541,8 +538,12 @@ def queries_from(dataset: SeriesDataset, X: Any, at: Any = None, positions: Any 
         The queries, channel after channel in each series; and how `shape_answers` is to lay out their answers.
 
     Raises:
-        InputError: `at` is a table; times or positions for another number of series, not finite, or of another shape;
-            positions for series without such axes, or none for series that are observed at several positions.
+        InputError: `at` is a table; times or positions for another number of series, masked, not finite, or of another
+            shape; texts that are no times; dates or durations where the times of the series are none; positions for
+            series without such axes, or none for series that are observed at several positions.
+
+    Warns:
+        InputWarning: times with a unit ("4h"), which is not read.
     """
     if hasattr(at, "columns"):
         raise InputError(
@@ -560,7 +561,7 @@ def queries_from(dataset: SeriesDataset, X: Any, at: Any = None, positions: Any 
     if positions is not None:
         if not width:
             raise InputError("positions are given, and the series have none besides their times; leave positions out.")
-        places = _for_each("positions", positions, dataset, 2, lambda part: np.asarray(part, np.float64))
+        places = _for_each("positions", positions, dataset, 2, lambda part: np.asarray(unmasked(part), np.float64))
         places = [one[:, None] if one.ndim == 1 else one for one in places]
         for i, (one, when) in enumerate(zip(places, times, strict=True)):
             if one.shape != (len(when), width):
@@ -640,7 +641,7 @@ def _as_numbers(times: Any, dataset: SeriesDataset) -> np.ndarray:
     """Return times in a user's form as float64 of the same shape; dates become days since 1970-01-01 UTC.
 
     Args:
-        times: an array or list of numbers, dates, durations, or texts of these.
+        times: an array or list of numbers, dates, durations, or texts of these; masked entries become NaN.
         dataset: the series, in whose time zone dates without a zone are read.
 
     Raises:
@@ -649,11 +650,11 @@ def _as_numbers(times: Any, dataset: SeriesDataset) -> np.ndarray:
     Warns:
         InputWarning: numbers that were read on an assumption, as those with a unit ("4h"), which are not converted.
     """
-    array = np.asarray(times)
+    array = unmasked(times)
     if array.dtype.kind in "iufb":
         return array.astype(np.float64)
-    if array.ndim > 1 or (isinstance(times, list | tuple) and array.dtype.kind in "mM"):
-        times = array.ravel()  # pyarrow reads no list of numpy's dates
+    if array.ndim > 1 or array.dtype.kind in "mM" or isinstance(times, str):
+        times = array.ravel()  # pyarrow reads no list of numpy's dates, and of a text its letters
     at = dates.times(cells.to_arrow(times), "at")
     numbers = at.values
     _check_kind("at", at.unit, at.zone, dataset)

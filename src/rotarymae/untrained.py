@@ -43,7 +43,8 @@ def interpolate_any(
 
     Args:
         model: the shipped `any-series`; it is left in evaluation mode.
-        dataset: the observed series. Its last value columns may be standard errors, one for each other column.
+        dataset: the observed series. Its last value columns may be standard errors, one for each other column. Limits
+            ("<5") count as values.
         queries: times and channels for each series, at which to predict. Their positions and errors are not read.
         errors: names of the columns of errors; () without.
         on_step: called with (pieces done, pieces in all), for progress bars, where a series that is too long for the
@@ -162,10 +163,7 @@ def beside_line(model: AnySeries, dataset: SeriesDataset, errors: tuple[str, ...
 
 
 def _rescaled(parameters: Tensor, factor: np.ndarray, shift: np.ndarray) -> Tensor:
-    """Return Student's t parameters [n, V, 3] of value · factor + shift, given those of the values.
-
-    Factor and shift are [n, V].
-    """
+    """Return Student's t parameters [n, V, 3] of value · factor + shift, both [n, V], given those of the values."""
     location, log_scale, freedom = parameters.unbind(-1)
     location = location * torch.from_numpy(factor) + torch.from_numpy(shift)
     return torch.stack([location, log_scale + 2 * torch.from_numpy(factor).log(), freedom], -1)
@@ -234,8 +232,8 @@ def _typical(dataset: SeriesDataset, V: int) -> np.ndarray:
     """Return the median and the spread of each channel over all series of a table, float64 [2, channels · V].
 
     They stand in where a series has no observation of a channel. 68 % of the values lie within the spread of the
-    median; the spread is 1 where all are equal. A channel without values has 0 and 1. The first V value columns are no
-    errors; those of a channel are side by side. Of a large table only `SeriesDataset.sample` is read.
+    median; where that would be 0, the spread is 1. A channel without values has 0 and 1. The first V value columns are
+    no errors; those of a channel are side by side. Of a large table only `SeriesDataset.sample` is read.
     """
     some = dataset.sample()
     channels, values = channel_index(some), np.asarray(some.values, np.float64)[:, :V]

@@ -204,6 +204,7 @@ def test_series_and_pictures_are_not_mixed_up(stripes):
     [
         ([np.zeros((8, 8)), np.zeros((3, 8))], 4, ("picture 1", "size 3", "axis 0", "patch of 4")),
         ([np.zeros((8, 8, 3)), np.zeros((8, 8, 1))], 4, ("picture 1", "(8, 8, 1)", "the first array has 3")),
+        (np.zeros((2, 8, 8, 0)), 4, ("picture 0", "size 0", "axis 2", "patch of 1")),
         ([np.zeros((8, 8)), np.full((8, 8), np.nan)], 4, ("picture 1", "NaN")),
         (np.full((2, 8, 8), np.inf), 4, ("picture 0", "infinity")),
         (np.zeros((2, 4, 8, 8, 3)), 4, ("(4, 8, 8, 3)", "patch_size (4, 4)", "three numbers")),

@@ -415,3 +415,10 @@ def test_far_positions_get_a_warning_that_names_the_series():
         made.check(near)
     with pytest.warns(InputWarning, match=says("'distant'", "35", "training reached 20", "1 series reach")):
         made.check(far)
+
+
+def test_a_channel_in_another_unit_is_named_once():
+    draw = np.random.default_rng(0).normal(size=(10, 20, 2))
+    data = dataset([np.arange(20.0)] * 10, list(draw), [["u"] * 20] * 10)
+    with pytest.warns(InputWarning, match="the values of 'u' are far"):
+        ObservationPreprocessor.fit(data).check(replace(data, values=data.values * 1000))

@@ -160,6 +160,22 @@ def test_text_that_is_all_iso_dates_is_dates():
         assert bool(data.reading.notes) == (zone == "")  # times without a zone are said to be taken as UTC
 
 
+@pytest.mark.parametrize("when", ["-0500-01-01", "0000-01-01", "10000-01-01"])
+def test_dates_that_no_calendar_writes_are_refused_or_left_out(when):
+    times = np.array([when, "2024-03-31"], "M8[s]")
+    with refuses("outside the years 1 to 9999 in 1", "series 0 at time"):
+        SeriesDataset.from_arrays([times], [[1.0, 2.0]])
+    with pytest.warns(InputWarning, match="outside the years 1 to 9999 in 1"):
+        data = SeriesDataset.from_frame(pa.table({"id": [0, 0], "time": times, "value": [1.0, 2.0]}))
+    assert "2024-03-31" in repr(data) and data.reading.dropped == 1
+
+
+def test_no_texts_are_no_dates():
+    assert dates.as_datetimes([], "%Y") == []
+    with refuses("'soon'", "not written as '%Y'"):
+        dates.as_datetimes(["soon"], "%Y")
+
+
 def test_dates_zones_durations():
     def days(when):
         data = SeriesDataset.from_frame(pa.table({"id": [1], "time": when, "value": [0.0]}))

@@ -40,7 +40,7 @@ def test_queries(data):
     first = data[0].times
     assert np.allclose(even.times[:3], [first[0], (first[0] + first[-1]) / 2, first[-1]])
     assert queries_at(data, np.array([1.0, 4.0])).times[:4].tolist() == [1, 4, 1, 4]
-    after = queries_at(data, ["+2.5", "4"])
+    after = queries_at(data, ["+25e-1", "4"])
     assert after.times[after.offsets[:-1]].tolist() == (data.times[data.offsets[:-1]] + 2.5).tolist()
     assert after.times[1] == 4
     with refuses("'+4h'", "numbers without a unit"):
@@ -69,7 +69,11 @@ def test_bad_queries(pretrained, data):
         (dataclasses.replace(good, times=np.full(16, np.nan)), ["nan"]),
         (dataclasses.replace(good, channels=None), ["channel"]),
         (dataclasses.replace(good, channels=np.full(16, 2)), ["channel 2", "0 to 1"]),
+        (dataclasses.replace(good, channels=np.full(16, 0.5)), ["channel 0.5", "whole numbers from 0 to 1"]),
         (dataclasses.replace(good, channels=np.zeros(15, int)), ["16 times", "15 channels"]),
+        (dataclasses.replace(good, errors=np.ones(16)), ["16 errors of 1 axes", "of 2 axes"]),
+        (dataclasses.replace(good, errors=np.ones((16, 2))), ["errors for 2 values", "predicts 1"]),
+        (dataclasses.replace(good, positions=np.ones(16)), ["16 positions of 1 axes", "of 2 axes"]),
         (dataclasses.replace(good, errors=np.full((16, 1), -1.0)), ["standard errors", "negative"]),
         (dataclasses.replace(good, errors=np.full((16, 1), np.nan)), ["standard errors", "at least 0"]),
         (dataclasses.replace(good, offsets=np.append(1, offsets[1:])), ["rise from 0 to the 16"]),
@@ -83,6 +87,9 @@ def test_bad_queries(pretrained, data):
     ("at", "positions", "parts"),
     [
         (5.0, None, ["at of series 0", "shape ()", "give a flat array"]),
+        ("15", None, ["at of series 0", "shape ()", "give a flat array"]),
+        (np.ma.array([1.0, 2.0], mask=[False, True]), None, ["at of series 0", "NaN"]),
+        ([1.0], np.ma.array([[1.0, 2.0]], mask=[[False, True]]), ["positions of series 0", "NaN"]),
         (np.array([1j]), None, ["at is no array"]),
         ({1.0, 2.0}, None, ["at is no array", "a list of one for each"]),
         ([[[1], [2, 3]], [4], [5]], None, ["at is no array"]),

@@ -90,8 +90,8 @@ class ArrayDataset:
     def _check(self, array: np.ndarray, i: int) -> None:
         """Raise InputError, naming the array by its id, unless array number `i`, from 0, can be used.
 
-        It needs one axis more than the patch size, for channels, as many channels as the first array, a patch or more
-        along each other axis, and finite numbers.
+        It needs one axis more than the patch size, for channels, as many channels as the first array, at least one, a
+        patch or more along each other axis, and finite numbers.
         """
         name, axes = f"{self.noun[:-1]} {plain(self.ids[i])!r}", len(self.patch_size)
         if array.ndim != axes + 1:
@@ -108,7 +108,7 @@ class ArrayDataset:
             raise InputError(
                 f"{name} holds values of the type {array.dtype}; wanted numbers. Convert it, or leave it out."
             )
-        for axis, (size, patch) in enumerate(zip(array.shape, self.patch_size, strict=False)):
+        for axis, (size, patch) in enumerate(zip(array.shape, (*self.patch_size, 1), strict=True)):
             if size < patch:
                 least = ""
                 if self.sample_rate is not None and axis == 0:
@@ -135,8 +135,8 @@ class ArrayDataset:
 
         Raises:
             InputError: no arrays; arrays with neither as many axes as `patch_size` nor one more; with different numbers
-                of channels; smaller than a patch; with NaN, infinity or no numbers; another number of ids than of
-                arrays.
+                of channels, or none; smaller than a patch; with NaN, infinity or no numbers; another number of ids than
+                of arrays.
         """
         patch = sides(patch_size)
         given = []

@@ -53,12 +53,13 @@ def read_pictures(
         on_file: called with (files read so far, number of files) after each file; None for no call.
 
     Returns:
-        The pictures as arrays [rows, columns, channels], and their labels. Pixels are 0 to 255, also those of 16 bits,
-        which become float32; pixels of 32 bits or with fractions keep their numbers.
+        The pictures as arrays [rows, columns, channels], and their labels. Pixels are 0 to 255, uint8, also those of 16
+        bits, of which grey ones become float32; pixels of 32 bits or with fractions keep their numbers.
 
     Raises:
         InputError: no folder, no picture in it, none that can be read; pictures of different depths, of which 8 and 16
             bits count as one; a patch size, `longest_side` or `channels` out of range.
+        OSError: a folder that may not be listed.
         MissingExtra: without the extra `images`.
 
     Warns:
@@ -139,6 +140,7 @@ def read_sounds(
 
     Raises:
         InputError: no folder, no sound in it, none that can be read; a patch size that is not one or two whole numbers.
+        OSError: a folder that may not be listed.
         MissingExtra: without the extra `audio`.
 
     Warns:
@@ -201,6 +203,7 @@ def _read_all(
 
     Raises:
         InputError: no such file, or none that can be read.
+        OSError: a folder that may not be listed.
 
     Warns:
         InputWarning: some of the files cannot be read.

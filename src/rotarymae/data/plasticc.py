@@ -2,8 +2,8 @@
 
 A stratified sample ships with the library, `sample()`, from the training set of the Photometric LSST Astronomical
 Time-series Classification Challenge (PLAsTiCC team and collaborators, doi:10.5281/zenodo.2539456, CC BY 4.0), as a
-`SeriesDataset`: one series per object, `times` in days (MJD,
-59580 to 60674), channels the six passbands u g r i z y, and per observation
+`SeriesDataset`: one series per object, `times` in days (MJD, 59580 to 60674), channels the six passbands u g r i z y,
+and per observation
 
     flux       calibrated flux (arbitrary linear scale, zero point 27.5 mag; -1.1e6 to 2.4e6)
     flux_err   its 1-sigma error, same scale

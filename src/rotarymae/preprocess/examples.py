@@ -64,7 +64,7 @@ class DatasetExamples:
                 epoch.
             transform: augmentation of arrays, before they are scaled: a function of the arrays [*sizes, C] of a batch,
                 and of one whole number [B] per array, drawn anew each epoch, that seeds its random choices; it returns
-                the new arrays. None for none.
+                as many arrays, each of a patch or more. None for none.
 
         Raises:
             InputError: another number of targets than of members; a static column of the preprocessor (one value per

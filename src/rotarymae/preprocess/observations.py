@@ -43,7 +43,7 @@ class Inputs:
         channels: the channel as a one-hot vector of this length; 0 for none. A band's colour is learnt faster from it
             than from the channel's position alone.
         signal_to_noise: pairs (column, column of its standard error), each of which gives asinh(value / error), or 0
-            where the error is not positive.
+            where the error is missing or not positive.
     """
 
     channels: int = 0
@@ -79,8 +79,7 @@ class Inputs:
     ) -> Float[Tensor, "*shape E"]:
         """Return the E further inputs of each observation, float64.
 
-        The one-hot channel comes first. Then, for each pair (column, column of its standard error) of
-        `signal_to_noise`, comes asinh(value / error), or 0 where the error is missing or not above 0.
+        The one-hot channel comes first, then a number for each pair of `signal_to_noise`.
 
         Args:
             values: W columns in the table's units, those of standard errors among them.
@@ -173,7 +172,8 @@ class ObservationPreprocessor(Preprocessor):
         Without transforms every value gets "robust".
 
         Raises:
-            InputError: an unknown transform or origin; not one transform for each value; too many values and channels.
+            InputError: an unknown transform or origin; not one transform for each value; no values, or too many values
+                and channels.
         """
         self.transforms = self.transforms or ("robust",) * len(self.value_names)
         choose("origin", self.origin, get_args(Origin))
@@ -212,7 +212,8 @@ class ObservationPreprocessor(Preprocessor):
             dataset: the training set; its last value columns are the `errors`.
             transforms: {value column: how it is scaled}, "robust", "standard", "asinh" or "none"; the others get
                 "robust". `values.WORDS` describes them.
-            time_unit: the unit of positions in time, in the table's unit; None measures it (`PositionScaling.fit`).
+            time_unit: the unit of positions in time, in the table's unit, positive; None measures it (by
+                `PositionScaling.fit`).
             origin: "first" counts times from each series' first observation, "zero" from the table's zero.
             channel_spacing: distance of neighbouring channels on the channel axis, a positive number.
             inputs: further inputs, from `Inputs.fit`; None means none.
@@ -323,15 +324,13 @@ class ObservationPreprocessor(Preprocessor):
     def rows(self, dataset: SeriesDataset, index: np.ndarray) -> Rows:
         """Collect the series at `index`, int [B], as `Rows`: as in the table, a row per observation, padded at the end.
 
-        They are neither scaled nor joined by time. With `limits`, a column for each predicted value follows the values:
-        -1 for an upper limit, 1 for a lower one, else 0.
+        They are neither scaled nor joined by time.
         """
         columns, lengths = dataset.gather(index), dataset.offsets[index + 1] - dataset.offsets[index]
         values = np.asarray(columns.values)
         if self.limits:
             sides = np.zeros(values.shape, np.int8) if columns.sides is None else columns.sides
             values = np.concatenate([values, sides[:, : self.features]], axis=1)
-
         times, channels, positions = np.asarray(columns.times, np.float64), columns.channels, columns.positions
         return Rows(
             pad_rows(times, lengths)[0],
@@ -541,9 +540,10 @@ class ObservationPreprocessor(Preprocessor):
             if abs(middle) > MAX_MEDIAN or high - low > 2 * MAX_MEDIAN or 0 < part.std() < MIN_DEVIATION:
                 strange.append(self.value_names[v] if self.channel_names is None else str(self.channel_names[c]))
         if strange:
+            named = listed(dict.fromkeys(strange))
             warnings.warn(
                 InputWarning(
-                    f"the values of {listed(strange)} are far from those of the training table, or vary far more or "
+                    f"the values of {named} are far from those of the training table, or vary far more or "
                     "less: are they in the same unit?",
                     code="far-values",
                 ),

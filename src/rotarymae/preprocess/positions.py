@@ -119,10 +119,7 @@ class PositionScaling(nn.Module):
         return first
 
     def origins_of_rows(self, times: Float[Tensor, "B N"], real: Bool[Tensor, "B N"]) -> Float[Tensor, "B 1"]:
-        """Return the time that is subtracted from the times of each of B padded series, in the table's unit.
-
-        With `origin` "zero" it is 0. Else it is the earliest time of the row that is not more than ten interquartile
-        ranges below the first quartile, as in `origins`.
+        """Return the times that `origins` would of B series, which are padded here, in the table's unit.
 
         Args:
             times: N times of each row in the table's unit, in any order.

@@ -147,8 +147,8 @@ def numbers(column: pa.Array, name: str, na: Sequence[str] = (), limits: bool = 
     Args:
         column: a column of numbers, booleans, texts or nulls.
         name: of the column, for messages.
-        na: cells that mean "missing", in addition to `MISSING` ("NA", "-", ...): a text as it is written, or a number
-            in any spelling ("-999" also stands for -999.0), which is no limit ("5" does not stand for <5).
+        na: cells that mean "missing", in addition to `MISSING` ("NA", "-", ...) and, next to numbers, "MM": a text as
+            it is written, or a number in any spelling ("-999" also stands for -999.0) but no limit ("5" is not <5).
         limits: whether texts such as "<0.01" are read as limits of a value; otherwise they count as words.
 
     Returns:

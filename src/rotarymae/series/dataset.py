@@ -113,7 +113,7 @@ class SeriesDataset:
         The original channel labels, sorted, or in the order that was given; of a wide table, that of its columns. None
         without channels.
     static : dict of str to ndarray
-        Name → one value for each series, [S]. A number that was missing is NaN.
+        Name → one value for each series, [S]. What was missing is NaN among numbers, and None elsewhere.
     time_unit : str or None
         "day" where the times came as dates or durations; None for numbers of any unit.
     time_zone : str or None
@@ -134,7 +134,7 @@ class SeriesDataset:
     Raises
     ------
     InputError
-        Arrays whose shapes do not fit together.
+        Arrays whose shapes do not fit together; offsets that do not ascend; columns or their names alone.
     """
 
     times: np.ndarray
@@ -502,7 +502,6 @@ class SeriesDataset:
                 f"{len(empty)} of {len(self)} series have no observation left: {listed(empty)}. Keep one of each, or "
                 "leave them out with select(...) first."
             )
-
         if is_mapped(self.times) and lengths.sum() > SAMPLE:
             kept = map_parts(self.columns.take(rows).take(keep[rows]) for rows in row_chunks(self.offsets))
         else:
@@ -529,8 +528,8 @@ class SeriesDataset:
 
         With wide=True a row is a time with a column for each channel. A row may also hold lists with an entry per
         observation; a column without lists then holds for all observations of its row. "lc.time" is the field `time`
-        of a nested column `lc`. A file larger than memory is sorted on disk, and its columns are memory-mapped; the
-        data set is the same.
+        of a nested column `lc`. A series without any standard error gets the median one of the others. A file larger
+        than memory is sorted on disk, and its columns are memory-mapped; the data set is the same.
 
         Parameters
         ----------
@@ -539,7 +538,7 @@ class SeriesDataset:
         id : str or None
             Column that says which series a row belongs to; None makes each file one series.
         time : str
-            Column of times: numbers in any unit, or dates, which become days since 1970-01-01 UTC.
+            Column of times: numbers in any unit, durations, which become days, or dates, days since 1970-01-01 UTC.
         channel : str or None
             Column of channels (band, sensor, ...); without it each row is one time.
         values : sequence of str or None
@@ -563,8 +562,9 @@ class SeriesDataset:
         Raises
         ------
         InputError
-            A file that cannot be read; columns that are missing, given twice or not numeric; many duplicates; no
-            observation at all; with strict=True, any cell that cannot be used.
+            A file that cannot be read; columns that are missing, given twice or not numeric; many duplicates; a static
+            column that varies within a series or is infinite; no observation at all; with strict=True, any cell that
+            cannot be used.
 
         Warns
         -----
@@ -609,7 +609,8 @@ class SeriesDataset:
         """Make a data set of lists with one array per series.
 
         No series is left out, so that labels in the order of the lists fit. A row with NaN among its V values is left
-        out; anything else that cannot be used is refused.
+        out, and equal rows become one; anything else that cannot be used is refused. Standard errors (NAME_err) that
+        are NaN in all of a series become the median of the others.
 
         Parameters
         ----------
@@ -633,7 +634,7 @@ class SeriesDataset:
             Name → S values.
         **options : Any
             Other fields of `rotarymae.tables.TableSchema`: tokens, duplicates, wide. With wide=True each of the V
-            columns is a channel, and NaN leaves out only the value itself.
+            columns is a channel, and NaN leaves out only the value itself; with tokens="time", too, its whole row.
 
         Returns
         -------
@@ -645,8 +646,9 @@ class SeriesDataset:
         InputError
             Lists or arrays whose lengths differ; arrays without numbers; ids that are missing; ids or names that
             repeat; a series without observations, or without values; a time, channel or position that is missing;
-            numbers that are infinite or beyond 32 bits; a channel that is none of `channel_names`; different values of
-            one series, time and channel, unless `duplicates` says which counts.
+            dates outside the years 1 to 9999; numbers that are infinite or beyond 32 bits; negative standard errors; a
+            channel that is none of `channel_names`; different values of one series, time and channel, unless
+            `duplicates` says which counts.
 
         Warns
         -----

@@ -68,14 +68,14 @@ def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str]
     Args:
         name: of the column, for messages.
         how: strptime format, by which texts and whole numbers (20240331) are read instead; not used for columns of
-            another type. None for the forms above.
+            another type or with fractions, which stay numbers. None for the forms above.
         na: cells that mean "missing", in addition to `cells.MISSING` ("NA", "-", ...): texts, or numbers in any
             spelling. Columns whose type is one of dates or durations have none.
 
     Raises:
         InputError: no text is written as `how`, or, to be read as a number, is one ("time-text"); the column holds
             times of day ("clock-alone") or is of another type ("not-numeric"); dates with and without zone
-            ("mixed-zones"); a format with %Z.
+            ("mixed-zones"); a format with %Z, or numbers too large to be exact that it is for.
     """
     starts = starts_of(column)
     if starts is not column:
@@ -225,7 +225,7 @@ def _strptime(texts: pa.Array, name: str, how: str) -> pa.Array:
     name of the column is for messages.
 
     Raises:
-        InputError: no text matches ("time-text"); the format has a zone by name, %Z.
+        InputError: there are texts, and none matches ("time-text"); the format has a zone by name, %Z.
     """
     if "%Z" in how:
         raise InputError(
@@ -242,7 +242,7 @@ def _strptime(texts: pa.Array, name: str, how: str) -> pa.Array:
         stamps = _stamps(texts, "try_strptime(c, $how)", how=how)
     stamps = pc.if_else(pc.less(stamps.cast(pa.int64()), YEAR_1000 * PER_DAY["us"]), None, stamps)  # pyright: ignore
     stamps = pc.if_else(late, pc.add(stamps, pa.scalar(PER_DAY["us"], pa.duration("us"))), stamps)  # pyright: ignore
-    if stamps.null_count == len(stamps):
+    if stamps.null_count == len(stamps) > texts.null_count:
         raise InputError(
             f"time column {name!r} holds {listed(texts.drop_null()[:1].to_pylist())}, which is not written as {how!r}, "
             "and neither is any other; correct the format, in which %Y is the year (%y of two digits), %m the month, "
@@ -255,8 +255,8 @@ def _strptime(texts: pa.Array, name: str, how: str) -> pa.Array:
 def as_datetimes(texts: Sequence[str], how: str) -> list[datetime | None]:
     """Parse dates that are written by the strptime format `how`; None in place of a text that is not.
 
-    They are in UTC if the format has %z, else without a zone. Raises InputError if no text is written so, as of an
-    empty list, or the format has %Z.
+    They are in UTC if the format has %z, else without a zone. Raises InputError if none of the texts is written so, or
+    the format has %Z.
     """
     return _strptime(pa.array(texts, pa.string()), "date", how).to_pylist()
 
@@ -496,7 +496,7 @@ def parse_span(text: str, unit: str | None) -> float | None:
     Raises:
         InputError: a span with a unit where that of the times is not "day".
     """
-    match = re.fullmatch(r"\+\s*(\d+\.?\d*|\.\d+)\s*(d|h|min|s)?", text)
+    match = re.fullmatch(r"\+\s*((?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(d|h|min|s)?", text)
     if match is None:
         return None
     if match[2] and unit != "day":

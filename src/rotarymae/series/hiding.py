@@ -41,12 +41,7 @@ def with_thinned(dataset: SeriesDataset, copies: int, seed: int = 0) -> SeriesDa
     """Return the S series, followed by copies of them that lack some observations.
 
     A copy keeps its first observation. It keeps each other one with a probability that is drawn for the copy from 0.3
-    to 1.
-
-    Args:
-        copies: number of copies of each series. The copies come S at a time, in the order of the series, under the same
-            ids: entries i, S + i, 2 S + i, ... of the result are of series i.
-        seed: for the draw.
+    to 1. Arguments, and the order of the copies, are those of `with_early`.
     """
     every = dataset.select(np.tile(np.arange(len(dataset)), copies + 1))
     draw = np.random.default_rng(seed)

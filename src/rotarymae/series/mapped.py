@@ -49,13 +49,9 @@ class Columns(NamedTuple):
         return self.take(np.repeat(starts - first, lengths) + np.arange(lengths.sum()))
 
     def pieces(self, starts: np.ndarray, lengths: np.ndarray) -> Columns:
-        """Join runs of consecutive observations, one behind the other in the given order.
+        """Copy runs of observations as `runs` does, but large ones of mapped columns to temporary files, mapped, too.
 
-        They are copied into memory, unless these columns are memory-mapped and the runs have more than `SAMPLE`
-        observations in all; then they are copied to temporary files, and memory-mapped.
-
-        Args:
-            starts, lengths: int [k], index of the first observation and number of observations of each run.
+        Large are runs with more than `SAMPLE` observations in all.
         """
         if not is_mapped(self.times) or lengths.sum() <= SAMPLE:
             return self.runs(starts, lengths)

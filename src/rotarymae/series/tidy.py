@@ -14,8 +14,8 @@ import numpy as np
 
 from rotarymae.errors import InputError, NoObservations, listed
 from rotarymae.series import cells
-from rotarymae.series.columns import by_channel, measured
-from rotarymae.series.dates import as_dates, parse_time
+from rotarymae.series.columns import by_channel, channel_index, measured
+from rotarymae.series.dates import FIRST_DAY, LAST_DAY, as_dates, parse_time
 from rotarymae.series.reading import ReadingReport
 
 LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
@@ -150,9 +150,10 @@ class Observations:
         return float(np.spacing(largest)) if largest > 2**53 else 0.0
 
     def name(self, at: int) -> str:
-        """Describe the row at index `at` for messages: "series 615 at time 59750.4, channel 'u'".
+        """Describe the row at index `at` for messages: "series 615 at time 59750.4, depth 5, channel 'u'".
 
-        A row without series is "row 7", one without a finite time "row 7, series 615"; 7 is its number in the table.
+        Depth is a further position. A row without series is "row 7", one without a finite time "row 7, series 615", by
+        its number in the table.
         """
         if self.series[at] < 0:
             return f"row {self.row[at]}"
@@ -160,7 +161,7 @@ class Observations:
         if not np.isfinite(self.times[at]):
             return f"row {self.row[at]}, {series}"
         when: Any = f"{self.times[at]:.10g}"
-        if self.time_zone is not None:
+        if self.time_zone is not None and FIRST_DAY <= self.times[at] <= LAST_DAY:
             when = as_dates(self.times[[at]], self.time_zone)[0].as_py().isoformat()
         text = f"{series} at time {when}"
         if self.positions is not None:
@@ -236,8 +237,8 @@ def dataset_fields(rows: Observations, schema: Any, channels_known: bool = True)
 def unusable(rows: Observations) -> Iterator[tuple[str, np.ndarray]]:
     """Yield a pair (reason, mask [n]) for each reason why no model can use a row, also if no row has it.
 
-    Such rows have no series, time, channel or position, an infinite number or one beyond 32 bits, or a negative
-    standard error. A missing value is no such reason.
+    Such rows have no series, time, channel or position, a date outside the years 1 to 9999, an infinite number or one
+    beyond 32 bits, or a negative standard error. A missing value is no such reason.
     """
     yield f"{rows.names['id']!r} is missing", rows.series < 0
     if rows.channels is not None:
@@ -247,6 +248,9 @@ def unusable(rows: Observations) -> Iterator[tuple[str, np.ndarray]]:
         numbers += list(zip(rows.position_names, rows.positions.T, strict=True))
     for name, column in numbers:
         yield f"{name!r} is missing", np.isnan(column)
+    if rows.time_zone is not None:  # no other years can be written
+        outside = (rows.times < FIRST_DAY) | (rows.times > LAST_DAY)
+        yield f"{rows.names['time']!r} is a date outside the years 1 to 9999", outside
     for name, column in [*numbers, *zip(rows.value_names, rows.values.T, strict=True)]:
         size = np.abs(column)
         yield f"{name!r} is infinite", np.isinf(size)
@@ -270,7 +274,7 @@ def with_typical_errors(rows: Observations) -> Observations:
         if not bare.any() or not known.any():
             continue
         values = rows.values.copy()
-        channel = np.zeros(len(values), np.int64) if rows.channels is None else rows.channels
+        channel = channel_index(rows)
         for c in np.unique(channel[bare]):
             errors = values[(channel == c) & known, e]
             values[bare & (channel == c), e] = np.median(errors if len(errors) else values[known, e])
