@@ -540,8 +540,8 @@ class Pipeline:
         -------
         list of ndarray
             For each series of n observations an array [n], in the order of time; [NaN] for a series of one. For classes
-            it is by how much the log-probability of the most probable class falls without the observation, in nats.
-            For numbers it is how far the prediction moves, in standard deviations of the training targets, never negative.
+            it is by how much the log-probability of the most probable class falls without the observation, in nats. For
+            numbers it is how far the prediction moves, in standard deviations of the training targets, never negative.
             For times to an event it is by how much the expected time gets shorter without the observation, in its unit.
             Only the network is asked.
 
