@@ -430,7 +430,7 @@ def test_no_summary_without_cls():
                 Tokens(torch.zeros(2, 4, 3), t.positions, observed=torch.ones(2, 4, 1, dtype=torch.bool)),
                 torch.tensor([True, False, False, False]).expand(2, 4),
             ),
-            ("1 values, or marks", "3"),
+            ("marks of observed ones for 1", "3"),
         ),
         (lambda mae, t: mae.reconstruct(t, torch.zeros(2, 3, 1), return_std=True), ("likelihood='gaussian'",)),
         (lambda mae, t: mae.reconstruct(t, torch.full((2, 3, 1), torch.nan)), ("positions hold NaN",)),

@@ -30,10 +30,10 @@ LEAST_SPREAD = 0.18  # standard deviation of the mean loss of `RUN` independent 
 def hidden_losses(pipeline: Pipeline, hidden: SeriesDataset, answer: Interpolation) -> np.ndarray:
     """Return the loss of each of n hidden observations, [n, V]: how badly the pipeline's `answer` predicts its values.
 
-    They are negative log-likelihoods of standardised values, in nats, or squared errors for likelihood="point". An
-    upper limit counts as a value at the limit or at the lower edge of the 68 % band, whichever is lower, a lower limit
-    as one at the limit or the upper edge, whichever is higher: a probability is on no scale with the densities of
-    values, and what was to be expected is as odd as they are. Values far outside the training range count in full.
+    They are negative log-likelihoods of standardised values, in nats, or squared errors for likelihood="point". Values
+    far outside the training range count in full. A limit is scored as a value, as its probability cannot be compared
+    with densities: an upper limit as one at the limit, or at the lower edge of the 68 % band if that is lower; a lower
+    limit as one at the limit, or at the upper edge if that is higher. An expected limit thus has a usual loss.
     """
     truth = torch.from_numpy(standardise_truth(pipeline, hidden, answer, limits=False))  # a gross outlier in full
     if hidden.sides is not None:

@@ -253,9 +253,9 @@ class MaskedAutoencoder(nn.Module):
             number of rows or axes, or with fewer values (or marks of which were observed) than the model predicts.
         """
         features, observed = self.config.features, masked.observed
-        given = masked.features if observed is None else observed.shape[2]
-        if given < features:
-            raise InputError(f"hidden tokens have {given} values, or marks of observed ones; give them {features}.")
+        if masked.features < features or (observed is not None and observed.shape[2] < features):
+            marks = "" if observed is None else f", and marks of observed ones for {observed.shape[2]}"
+            raise InputError(f"hidden tokens have {masked.features} values{marks}; give both for {features}.")
         target_mask = masked.observed_values[..., :features] if self.config.neighbours else None
         parameters = self.decode(self.context(visible), masked.positions, masked.padding, target_mask)
         if masked.features > features:

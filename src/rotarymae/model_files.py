@@ -110,9 +110,9 @@ def files_of(folder: Path) -> list[str]:
 def fold_folders(run: Path) -> list[Path]:
     """Return the run folders of the folds of a cross-validation, run/folds/1, run/folds/2, ..., in order of number.
 
-    Whatever has another name than a number, such as a hidden file of the system, is left out.
+    Whatever has another name than a number, such as a hidden file of the system, is left out. Empty for another run.
     """
-    folders = (path for path in (run / FOLDS_FOLDER).iterdir() if path.name.isdecimal())
+    folders = (path for path in (run / FOLDS_FOLDER).glob("*") if path.name.isdecimal())
     return sorted(folders, key=lambda path: int(path.name))
 
 

@@ -404,7 +404,9 @@ def _mixture(
     variance: Float[Tensor, "U k m"],
     curve: Float[Tensor, "U k m"],
 ) -> Answer:
-    """Return the mixture of the predictions of k kernels for m queries in each of U rows, as one; fields [U, m].
+    """Return the mixture of the predictions of k kernels for m queries in each of U rows, as one.
+
+    The fields of the `Answer` are [U, m]: the mean, logarithms of deviations, and how far the kernels disagree.
 
     Args:
         weight: of each kernel; they add up to 1.

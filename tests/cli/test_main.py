@@ -363,7 +363,7 @@ def test_evaluate_scores_a_labelled_table_as_the_run_did(fitted, tmp_path, capsy
     assert says_all(capsys.readouterr().err, ["--label", "--labels"])
     other = write_csv(tmp_path / "other.csv", "star,kind", [("star 00", "z")])
     assert command("evaluate", fitted / "run", fitted / "stars.csv", "--labels", other, "--label", "kind") == 2
-    assert says_all(capsys.readouterr().err, ["z", "a, b"])
+    assert says_all(capsys.readouterr().err, ["z", "'a', 'b'"])
 
 
 def test_evaluate_scores_forecasts(fitted, tmp_path, capsys):

@@ -77,7 +77,9 @@ def decision_weights(
 
 
 def _best_for_f1(share: Floats, probabilities: Floats) -> Floats:
-    """Return the weights [K] of K classes for `decide` with the largest expected F1; the largest weight is 1.
+    """Return those powers of 1 / `share` that have the largest expected F1, as weights [K] of K classes for `decide`.
+
+    Tried are the exponents `EXPONENTS`: one number is chosen for all classes. The largest weight is 1.
 
     With two classes F1 is that of the rarer one, with more the mean over all. It is computed from expected counts, in
     which a series belongs to class k with its probability, because a threshold that maximises F1 on a few known

@@ -54,7 +54,7 @@ def numpy_too(method: Callable[..., Tensor]) -> Callable[..., Any]:
 
     @functools.wraps(method)
     def either(self: Any, *args: Any) -> Any:
-        """Call the method with tensors; return an array if the first argument was no tensor."""
+        """Call the method as it is if the first argument is a tensor; else with tensors, and return an array."""
         if isinstance(args[0], Tensor):
             return method(self, *args)
         return method(self, *(torch.tensor(np.asarray(arg)) for arg in args)).numpy()

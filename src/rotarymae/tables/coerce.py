@@ -44,8 +44,8 @@ def as_dataset(
             `SeriesDataset` is returned as it is.
         columns: which column of a data frame is what; None for columns called id, time and value.
         of_training: the fields of `TableSchema` of the table on which `like` was fitted, as a dictionary; None for a
-            model that was not fitted on a table. If the command read that table, a data frame is read by these fields,
-            with the id, time and channel of `columns`; else it is read by `columns` alone.
+            model that was not fitted on a table. For a model of `rotarymae fit`, they say how a data frame is read, but
+            for id, time and channel, which are those of `columns`; else `columns` alone counts.
 
     Raises:
         InputError: another form; a channel that `like` does not know; columns that are absent or not numeric; arrays

@@ -162,9 +162,9 @@ class Source:
     def with_numbered(self, stem: str) -> Source:
         """Return the table with numbered columns, such as FLUX.1, FLUX.2, ..., joined to one list in each row.
 
-        Two columns replace them: "number", a list of the columns' numbers or dates; and the lists of cells, as texts if
-        one of the columns holds texts, called by `values_in`. A further column "series" is the number of the row, from
-        1, unless the table has a column of this name. A note says so.
+        Two columns replace them: "number", in each row the list of the numbers or dates in the columns' names; and one
+        with the name `values_in(stem)`, the list of the row's cells, as texts if one of the columns holds texts. A
+        column "series" with the number of the row, from 1, is added if there is none. A note says so.
 
         Args:
             stem: the columns' common beginning, "FLUX."; "" for columns whose whole names are numbers or dates.
@@ -941,9 +941,9 @@ def _suffix(path: Path) -> str | None:
 
 
 def format_of(path: Path) -> str:
-    """Return the format of a file, a value of `FORMATS`, by its suffix; if the suffix is unknown, by its first bytes.
+    """Return the format of a file, a value of `FORMATS`, by its suffix.
 
-    A text of an unknown suffix is "json" if it begins with a bracket, else "csv".
+    A file of an unknown suffix must be a text: it is "json" if it begins with a bracket, else "csv".
 
     Raises:
         InputError: an unknown suffix of a file that is no text ("unknown-format").
