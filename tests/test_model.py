@@ -76,7 +76,6 @@ def test_names_and_dictionaries():
         (lambda: RoMAEConfig(base=0.0), ("base is 0.0", "at least 1")),
         (lambda: RoMAEConfig(base=1e-300), ("base is 1e-300", "at least 1")),  # its powers overflow
         (lambda: RoMAEConfig(mlp_ratio=float("nan")), ("mlp_ratio is nan", "finite")),
-        (lambda: RoMAEConfig(mlp_ratio=1e308), ("mlp_ratio (1e+308) is inf", "whole number")),
         (lambda: RoMAEConfig(norm_eps=0.0), ("norm_eps is 0.0", "more than 0")),
         (lambda: RoMAEConfig(norm_eps=float("inf")), ("norm_eps is inf", "finite")),
         (lambda: RoMAEConfig(dropout=1.0), ("dropout is 1.0", "less than 1")),

@@ -275,7 +275,7 @@ class RoMAEConfig:
         embed_dim, num_heads, depth, mlp_ratio = (
             getattr(self, prefix + name) for name in ("embed_dim", "num_heads", "depth", "mlp_ratio")
         )
-        hidden_dim = round(min(embed_dim * mlp_ratio, 1e300))  # infinity cannot be rounded
+        hidden_dim = round(embed_dim * mlp_ratio)
         return BlockSizes(embed_dim, num_heads, depth, hidden_dim, self.dropout, self.drop_path, self.norm_eps)
 
     def _check_sizes(self, prefix: str) -> None:
