@@ -10,7 +10,8 @@ stays of up to 4,000 values in nine channels), vitals (heart rate and mean press
 bands, 1,500 objects), co2 (statsmodels; one series, scored on the training series, eight times with other holes). A
 quarter of the series is held out. Every hole is of one channel, between two of its observations. Errors are in the unit
 of each channel, over the better one of straight line and mean; 1.02 is "no worse". A second figure is of standardised
-values, in which no bright object outweighs all others. With --further, so many other objects of PLAsTiCC are scored.
+values, in which no bright object outweighs all others. The same figures follow for any-series, which trains on no
+table. With --further, so many other objects of PLAsTiCC are scored.
 
 Then every series is forecast from eight times in its second half, for a quarter of the series (of vitals the second
 day, of co2 400 weeks). By time ahead, errors are over the best of the last value, the value of one season before,
@@ -26,6 +27,7 @@ from pathlib import Path
 
 import numpy as np
 
+import rotarymae
 from rotarymae.interpolation import interpolate
 from rotarymae.metrics import SCALED_RMSE
 from rotarymae.partners.baselines import INTERPOLATION, predict_simply
@@ -37,6 +39,7 @@ from rotarymae.series import SeriesDataset, channel_index
 from rotarymae.train import train
 from rotarymae.training.cost import Plan
 from rotarymae.training.fit_config import FitConfig
+from rotarymae.untrained import interpolate_any
 
 LENGTHS = (1, 4, 16, 64)  # median gaps of the channel
 HOLES = 3  # per series; of a single series so many that an eighth of it is hidden, at most forty
@@ -165,14 +168,16 @@ def score(pipeline: Pipeline, train_part: SeriesDataset, test: SeriesDataset, ma
         masks: bool [n] each, which observations of `test` are hidden; their figures are pooled.
     """
     columns = [_predictions(pipeline, train_part, test, hidden) for hidden in masks if hidden.any()]
-    channels, truth, ours, line, mean, *inside = (np.concatenate(parts) for parts in zip(*columns, strict=True))
+    channels, truth, ours, untrained, line, mean, *inside = (
+        np.concatenate(parts) for parts in zip(*columns, strict=True)
+    )
     known = [c for c in np.unique(channels) if (channels == c).sum() >= LEAST]
     rows = np.isin(channels, known)
     held = [np.mean(part[rows]) for part in inside]
     scaling, figures = pipeline.require_series().values, []
     widths = np.zeros((len(truth), len(scaling.transforms) - 1))
-    for scaled in (False, True):
-        guesses = [truth, ours, line, mean]
+    for answer, scaled in ((ours, False), (ours, True), (untrained, False), (untrained, True)):
+        guesses = [truth, answer, line, mean]
         if scaled:
             guesses = [scaling.transform(np.column_stack([guess, widths]), channels)[:, 0] for guess in guesses]
         by_method = [
@@ -180,26 +185,32 @@ def score(pipeline: Pipeline, train_part: SeriesDataset, test: SeriesDataset, ma
         ]
         ratios = by_method[0] / np.minimum(by_method[1], by_method[2])
         figures.append(f"{np.exp(np.mean(np.log(ratios))):.3f} ({' '.join(f'{ratio:.3f}' for ratio in ratios)})")
-    both = f"error {figures[0]}, standardised {figures[1]}"
-    return f"{rows.sum():6d} hidden, {both}, inside {held[0]:.1%} and {held[1]:.1%}"
+    model, untrained_too = (f"{raw}, standardised {scaled}" for raw, scaled in (figures[:2], figures[2:]))
+    inside_bands = f"inside {held[0]:.1%} and {held[1]:.1%}"
+    return f"{rows.sum():6d} hidden, error {model}, {inside_bands}; any-series {untrained_too}"
 
 
 def _predictions(
     pipeline: Pipeline, train_part: SeriesDataset, test: SeriesDataset, hidden: np.ndarray
 ) -> tuple[np.ndarray, ...]:
-    """Return, for hidden observations: channel, truth, model's value, line, mean, and whether each band holds it."""
-    names = pipeline.require_series().value_names
+    """Return, for hidden observations: channel, truth, the values of the model, of any-series, line and mean.
+
+    Behind these stands, for each band of the model, whether it holds the truth.
+    """
+    names, errors = pipeline.require_series().value_names, pipeline.require_series().errors
     owner = np.repeat(np.arange(len(test)), test.lengths)
     inside = np.isin(owner, np.unique(owner[hidden]))
     part = test.select(np.unique(owner[hidden]))
     seen, gone = part.mask_observations(~hidden[inside]), part.mask_observations(hidden[inside])
     answer = interpolate(pipeline, seen, as_queries(gone, pipeline.require_series()))
+    any_series = rotarymae.load("any-series").require_autoencoder()
+    untrained = interpolate_any(any_series, seen.with_values([*names, *errors]), as_queries(gone), errors)
     truth = np.asarray(gone.with_values(names).values)[:, 0]
     parts = (part.with_values(names) for part in (train_part, seen, gone))
     simple = predict_simply(INTERPOLATION, *parts)
     guesses = [simple[name][:, 0] for name in ("linear_interpolation", "mean")]
     held = [(lower[:, 0] <= truth) & (truth <= upper[:, 0]) for lower, upper in answer.bands.values()]
-    return channel_index(gone), truth, answer.mean[:, 0], *guesses, *held
+    return channel_index(gone), truth, answer.mean[:, 0], untrained.mean[:, 0], *guesses, *held
 
 
 def forecasts(name: str, pipeline: Pipeline, test: SeriesDataset) -> list[str]:
