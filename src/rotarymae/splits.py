@@ -30,7 +30,7 @@ class Split:
         validation: labelled series that choose the best epoch.
         test: labelled series that are only scored.
         unlabelled: series without a label, which pre-training also uses.
-        left_out: series without a label that belong to a held-out group, which are not used at all.
+        left_out: series without a label that belong to a held-out group or time, which are not used at all.
     """
 
     train: np.ndarray
@@ -181,8 +181,9 @@ def make_split(
 ) -> tuple[Split, dict[str, Any]]:
     """Split a data set for training, validation and scoring.
 
-    Series without a label go with their group; if it is held out, they are not used for training. Classes keep their
-    proportions as far as whole series and groups allow, and every class is in train.
+    Series without a label go with their group or, where the latest are held out, with their time; if it is held out,
+    they are not used for training. Classes keep their proportions as far as whole series and groups allow, and every
+    class is in train.
 
     Args:
         series: number of series S.
@@ -190,7 +191,8 @@ def make_split(
         classes: their classes, in the order of `rows`; None without classes.
         holdout: share of the labelled series that is only scored; not read with a fold, or where the column names the
             part.
-        validation: share of the others that chooses the best epoch; not read where the column names that part.
+        validation: share of the others that chooses the best epoch; not read where the column names that part. Either
+            part stays empty for a share of 0, or if fewer than two series are left to draw from.
         seed: for random draws.
         by: a column or fold that decides the parts. None draws them at random; with fewer than ten labelled series all
             are then trained on.
@@ -240,11 +242,11 @@ def make_split(
             drawn.append(PARTS[part])
             continue
         groups = group[rows[left]]
-        if method == "latest":
-            held = groups >= latest(groups, share)
+        if isinstance(by, SplitColumn) and by.ordered:  # of series without a label, also those that are later still
+            held = by._known & (group >= latest(groups, share))
         else:
-            held = some_groups(groups, None if classes is None else classes[left], share, seed)
-        part_of[np.isin(group, groups[held])] = part
+            held = np.isin(group, groups[some_groups(groups, None if classes is None else classes[left], share, seed)])
+        part_of[held & (part_of == TRAIN)] = part
     words = {"random": "at random", "fold": getattr(by, "name", "")}.get(method, f"by the column {how['by']!r}")
     split = _parts(part_of, rows, classes, words)
     how |= {"method": method, "drawn": drawn if method in SPLIT_METHODS else [], "left_out": len(split.left_out)}
@@ -270,7 +272,7 @@ def split_words(split: dict[str, Any]) -> str:
     verbs = zip(PARTS, ("are trained on", "choose the best epoch", "are held out"), strict=True)
     parts = [f"{split['parts'][name]:,} series {verb}" for name, verb in verbs if split["parts"][name]]
     if split["left_out"]:
-        parts.append(f"{split['left_out']:,} of the same groups have no label and are not trained on")
+        parts.append(f"{split['left_out']:,} that go with these have no label and are not trained on")
     return f"{text}: {', '.join(parts)}"
 
 

@@ -97,6 +97,19 @@ def test_the_latest_are_held_out_and_equal_ones_stay_together():
         split(days, ["x", "x", "x", "x", "x", "y", "x", "x"])
 
 
+def test_series_without_labels_are_held_out_by_their_time():
+    days = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 3.5, 6.5, 20.0, np.nan]
+    found, how = split(days, rows=range(8), holdout=0.25, validation=0.3)
+    assert parts(found) == {
+        "test": {6, 7},
+        "validation": {4, 5},
+        "train": {0, 1, 2, 3},
+        "unlabelled": {8, 11},
+        "left_out": {9, 10},
+    }
+    assert split_words(how).endswith("2 that go with these have no label and are not trained on")
+
+
 def test_what_the_table_says_is_obeyed():
     words = ["Train", "TEST", "train ", "val", "validation", "train", "test"]
     found, how = split(words)
