@@ -19,8 +19,8 @@ AnyPreprocessor = ObservationPreprocessor | PatchPreprocessor
 def is_flat(X: Any) -> bool:
     """Return whether X is in scikit-learn's form, a table [cases, features or times], and no data frame.
 
-    True for an array of at most two axes, a sparse matrix, and a list or tuple of rows (lists, tuples or arrays) that
-    are not empty and each begin with a scalar.
+    True for an array of at most two axes, a sparse matrix, and a list or tuple of one or more rows, if each row is a
+    list, tuple or array that begins with a scalar.
     """
     if is_frame(X):
         return False
@@ -31,7 +31,10 @@ def is_flat(X: Any) -> bool:
 
 
 def with_channel_axis(X: Any) -> Any:
-    """Return a table as an array [cases, 1, time], with NaN for masked cells; all else, sparse or ragged, as it is."""
+    """Return a table, an array or list for which `is_flat` is true, as an array [cases, 1, time]; NaN is a masked cell.
+
+    All else is returned as it is: data frames, sparse matrices, rows of unequal length, arrays of one or three axes.
+    """
     if not is_flat(X):
         return X
     try:

@@ -209,7 +209,7 @@ class Density(Likelihood):
     ) -> Float[Tensor, "*shape"]:
         """Return the negative logarithm, in nats, of the density at each target.
 
-        For a limit it is that of the probability that the value lies below an upper limit, or above a lower one.
+        For a limit, the density is replaced by the probability that the value lies below it (an upper limit) or above.
 
         Args:
             parameters: P for each value.

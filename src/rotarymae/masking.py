@@ -32,9 +32,9 @@ class Masking:
     Attributes:
         kind: what is hidden together, a name in `MASKINGS`: "ratio" (single tokens), "blocks" (runs of consecutive
             tokens), "rows" (all tokens of a time), "channels" (all tokens of a channel), "future" (the end of a row).
-        ratio: share of each row's tokens, times, channels or, for "future", span of time that is hidden, more than 0
-            and less than 1. With (low, high) each row has its own share between them: a model that is to interpolate
-            from many and from few observations should have seen both.
+        ratio: share of each row's tokens, times or channels, rounded up to whole ones, or, for "future", of its span
+            of time, that is hidden; more than 0 and less than 1. With (low, high) each row has its own share between
+            them: a model that is to interpolate from many and from few observations should have seen both.
 
     Raises:
         InputError: an unknown kind; a ratio out of range.
@@ -194,8 +194,8 @@ def split(tokens: Tokens, mask: Bool[Tensor, "B N"]) -> tuple[Tokens, Tokens]:
         mask: True where a token is masked.
 
     Raises:
-        InputError: a mask of another shape or type, or one that hides padding, all real tokens of a row, or nothing at
-            all.
+        InputError: a mask of another shape or type; one that hides padding, or nothing at all; a row without a visible
+            token, as one of padding alone.
     """
     real = tokens.real
     if mask.shape != real.shape or mask.dtype != torch.bool:

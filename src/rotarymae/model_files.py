@@ -47,17 +47,18 @@ def shipped_models() -> tuple[str, ...]:
 def find_model(source: str | Path) -> Path:
     """Return the folder of a saved pipeline for any name that a user may give.
 
-    The name is looked up, in this order, as a folder (for a run folder, its `model`), as a model that ships with the
-    package, and as a repository OWNER/NAME or OWNER/NAME@REVISION of the Hugging Face Hub, which is downloaded into the
-    Hub's cache; with HF_HUB_OFFLINE=1 only the cache is used. The content of the folder is not checked.
+    The name is looked up, in this order, as a path that exists (for a run folder, its `model`), as a model that ships
+    with the package, and as a repository OWNER/NAME or OWNER/NAME@REVISION of the Hugging Face Hub, unless there is a
+    folder OWNER here. A repository is downloaded into the Hub's cache; with HF_HUB_OFFLINE=1 only the cache is used.
+    What lies at the path is not checked: it may be a file.
 
     Args:
         source: a path or a name.
 
     Raises:
-        InputError: none of these; the message names the models that ship.
+        InputError: none of these, or a download that failed; the message names the models that ship.
         MissingExtra: the name of a repository, and the extra `hub` is not installed.
-        ModelDirectoryError: the model in a run folder is not the one that its metrics.json was computed with.
+        ModelDirectoryError: the metrics.json of a run folder is no JSON, or was computed with another model.
     """
     if os.path.exists(source):  # noqa: PTH110 (Path.exists raises OSError for a name that is too long)
         return _within_run(Path(source))
@@ -204,8 +205,8 @@ def read_version(path: Path, version: int) -> dict[str, Any]:
 def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON object from a file, and return it as a dictionary.
 
-    Raises ModelDirectoryError if the file is missing, larger than 64 MiB, not JSON, or no object, or has NaN or
-    infinity in it.
+    Raises ModelDirectoryError if the file is missing, unreadable, larger than 64 MiB, or not JSON, holds anything but
+    an object, or has NaN or infinity in it.
     """
     if not path.is_file():
         raise ModelDirectoryError(f"{path} is missing; wanted a whole model folder. Fetch or make it anew.")

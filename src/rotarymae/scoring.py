@@ -187,7 +187,8 @@ def evaluate_predictions(
     Args:
         pipeline: has all of these methods.
         dataset: S series or arrays.
-        targets: labels [S], None or NaN for a series without one.
+        targets: labels [S], of times to an event a structured array; None or NaN for a series without one. Or numbers
+            [S, outputs].
         on_step: called with (batches done, batches in all), for progress bars; None for none.
         spans: {name: time span, in the unit of times}. For each, series are cut off that long after `since`, and
             predicted again. None for no early scores.
@@ -196,13 +197,15 @@ def evaluate_predictions(
 
     Returns:
         A dictionary with "series" (numbers of series with and without a label), "scored_on" ("labelled"), "noun", the
-        name of the task ({method: {metric: value}}), "intervals" (bootstrap intervals of the metrics) and "predictor"
-        (which method predicts, and why). With early scores it has "early", a dictionary: the numbers of series under
-        "series" and of those "left_out", and under "at" {name of a span: {method: {metric: value}}}.
+        name of the task ({method: {metric: value}}), "intervals" (bootstrap intervals of the metrics of the method that
+        predicts) and "predictor" (which one that is, and why). With early scores it has "early", a dictionary: the
+        numbers of series under "series" and of those "left_out", and under "at" {name of a span: {method: {metric:
+        value}}}.
 
     Raises:
         InputError: a model without a head; another number of labels than series; an unknown class; no label at all;
-            `spans`, and only NaN in `since`; a series without an observation until the end of a span.
+            `spans`, and only NaN in `since`, of labelled series; a series without an observation until the end of a
+            span.
     """
     labels = pipeline.require_labels()
     targets = one_per_series(targets, len(dataset))
@@ -245,9 +248,10 @@ def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -
 
     Args:
         outcome: has the data, the labels, and an `Ensemble` as its pipeline. It is changed in place: `predicted`,
-            `half_widths`, `baselines`, `fold_of`, `fold_weights` (for classes) and `metrics` are set. `metrics` has the
-            scores over all series under the name of the task, and under "folds" {method: {metric: {"mean": number,
-            "std": number, "folds": a number for each fold}}}, for methods and metrics that all folds have.
+            `half_widths` (None unless the method that predicts has intervals in all folds), `baselines`, `fold_of`,
+            `fold_weights` (for classes) and `metrics` are set. `metrics` gets what `evaluate_predictions` returns, of
+            all series, but for "intervals" and "early". Its "scored_on" is "folds", and its "folds" {method: what
+            `_over_folds` returns}, for methods that all folds have.
         splits: the split of each fold, in the order of `Ensemble.members`.
         reporter: shows progress, and which method predicts.
     """
@@ -304,8 +308,8 @@ def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -
 def _over_folds(scores: Sequence[dict[str, float]]) -> dict[str, dict[str, Any]]:
     """Return {metric: {"mean": number, "std": number, "folds": a number for each fold}} of one method.
 
-    `scores` are {metric: value} of each fold. Metrics that some fold lacks are left out, such as those of intervals
-    where its validation series were too few.
+    `scores` are {metric: value} of each fold. The standard deviation is that of a sample (n - 1 degrees of freedom).
+    Metrics that some fold lacks are left out, such as those of intervals where its validation series were too few.
     """
     each = {name: [one[name] for one in scores] for name in scores[0] if all(name in one for one in scores)}
     return {
@@ -436,10 +440,10 @@ def compare_at_hidden(
           only limits, if there are any.
         - "methods": {method: {error: number}}. "root_mean_squared_error_scaled" is of standardised values. Rows of a
           single channel, and of data without channels, also have "root_mean_squared_error" and "median_absolute_error",
-          in the table's unit.
-        - "share_inside_band": {share of a band: share of the values inside}, if `answers` has bands and anything is
-          compared.
-        - "channels": {channel: row}, if the data has channels.
+          in the table's unit. All are NaN where nothing is compared.
+        - "share_inside_band": {share of a band, as text ("0.95"): share of the values inside}, if `answers` has bands
+          and anything is compared.
+        - "channels": {channel, as text: row}, for each channel of hidden observations, if the data has channels.
         - "by_distance": a list of rows, for groups of at least 20 compared observations by their distance in time to
           the nearest visible one of the channel, with scaled errors only. In each, "above" is the lower edge of the
           group, in units of position; without a visible one the distance is infinite.
@@ -503,8 +507,9 @@ def evaluate_forecasts(
 
     Every series is forecast from eight times, evenly spread from the middle of its span to `horizon` before its end; if
     that end is not later than the middle, only from the middle. Each forecast reads what was observed until then, and
-    is compared with the later observations up to `horizon` ahead. Simple methods read the same; what they need of a
-    whole table, such as its season, is taken from `dataset`.
+    is compared with the later observations up to `horizon` ahead; one that lies ahead of several of these times counts
+    for each. Series without any are left out. Simple methods read the same; what they need of a whole table, such as
+    its season, is taken from `dataset`.
 
     Args:
         pipeline: has the model.
@@ -516,7 +521,7 @@ def evaluate_forecasts(
         {name of a column of values: row}, with the errors of each method in a row, as `compare_at_hidden` returns them.
 
     Raises:
-        InputError: no observation lies within the horizon after any of these times.
+        InputError: no observation lies within the horizon after any of these times; the model predicts no values.
     """
     first, last = dataset.times[dataset.offsets[:-1]], dataset.times[dataset.offsets[1:] - 1]
     middle = (first + last) / 2

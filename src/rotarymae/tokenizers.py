@@ -32,8 +32,8 @@ def patchify(array: Float[Tensor, "B *axes C"], patch_size: Sequence[int]) -> To
         float64 array).
 
     Raises:
-        InputError: patch sizes that do not divide the axes, or are not as many; an array with less than three axes,
-            without a number, of integers, or with NaN or infinity.
+        InputError: patch sizes that do not divide the axes, are below 1, or are not as many; an array with less than
+            three axes, without a number, of integers, or with NaN or infinity.
     """
     sizes = _sizes(array, patch_size)
     counts = [d // p for d, p in zip(sizes, patch_size, strict=True)]

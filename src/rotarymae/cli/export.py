@@ -23,7 +23,8 @@ def export_command(
 
     For example: rotarymae export run --out classifier.onnx. The file is run and compared with PyTorch; it is deleted if
     their answers differ. It holds the network alone: where predict answers by boosted trees or by all methods together,
-    answers differ, and a warning says so; predict --predictor model answers as the file does.
+    answers differ, and a warning says so; predict --predictor model answers as the file does, but for series so long
+    that it reads them in pieces.
 
     Args:
         out: New .onnx file for the program.

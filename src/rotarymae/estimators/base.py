@@ -110,7 +110,8 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
             A folder of `save` or `rotarymae fit`, the name of a model, or a repository of the Hugging Face Hub.
         **parameters : Any
             Parameters of the estimator to set to other values than in the fit. They matter to a later `fit`; of
-            predictions, `predictor`, `precision`, `pool` and the names of columns change something.
+            predictions, `predictor`, `precision`, `pool` and the names of columns change something. Of their values
+            only that of `predictor` is checked here.
 
         Returns
         -------
@@ -206,6 +207,8 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
 
         Raises:
             InputError: data, labels or options that cannot be used; before any training.
+            ModelDirectoryError: the pipeline to start from is damaged.
+            TypeError: a sparse matrix, or cells that are neither numbers nor text.
 
         Warns:
             InputWarning: with a task, series without a label, and static columns of a data set that the parameter
@@ -323,7 +326,7 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
         Args:
             X: see above; not read further.
             start: the trained pipeline to start from, or None. If the command trained it, its layout is returned, with
-                the estimator's names of id, time and channel.
+                the estimator's names of id, time and, if it has one, channel.
         """
         if not is_frame(X):
             return None

@@ -86,7 +86,7 @@ class RandomConvolutions(Partner):
 
     @classmethod
     def suits(cls, task: str, dataset: AnyDataset) -> bool:
-        """Return whether the task is a classification of at most 3,000 sounds, or series on one time grid.
+        """Return whether the task is a classification, of at most 3,000 sounds or of at most 3,000 series on one grid.
 
         Sounds must be spectrograms of `BINS` bins, with no more than a million points of two frames in all. Series are
         on one grid if few times differ between them: counted from each series' first, and up to a millionth of the

@@ -61,7 +61,7 @@ def decision_weights(
     Args:
         by: "accuracy"; "balanced", which weighs by the inverse of each class's share of the training series; "f1", for
             the largest expected F1; "cost", which weighs by `costs`; or "auto", from which `resolve` chooses.
-        counts: [K] number of training series of each class.
+        counts: [K] number of training series of each class; in weights 0 counts as 1.
         probabilities: [S, K] of series that training did not see; only "f1" reads them.
         costs: [K] positive numbers, which only "cost" reads.
     """

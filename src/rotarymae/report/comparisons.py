@@ -27,8 +27,9 @@ CHANNEL_ROWS = 20  # rows of a table of channels
 def comparisons(metrics: Mapping[str, Any]) -> list[Table]:
     """Return the tables that compare methods; [] if nothing was scored.
 
-    Tables of classes, numbers, times to an event, early predictions and hidden patches have a row per method. Those of
-    errors at hidden observations have a row per column of values, or per channel, and a column per method.
+    Tables of classes, numbers, times to an event, early predictions and hidden patches have a row per method. So has a
+    table of means and deviations over folds, which follows the scores of a cross-validation. Tables of errors at hidden
+    observations have a row per column of values, or per channel, and a column per method (see `error_table`).
 
     Args:
         metrics: the content of a metrics.json. A table whose scores it lacks is left out.
@@ -56,11 +57,11 @@ def comparisons(metrics: Mapping[str, Any]) -> list[Table]:
 
 
 def _interpolations(values: Mapping[str, Any], where: str) -> Iterator[Table]:
-    """Yield two tables of root mean squared errors at hidden observations, with a column per method.
+    """Yield two tables of root mean squared errors at hidden observations, with the columns of `error_table`.
 
     The first has a row per column of values, with errors scaled and over all channels. The second has a row per column
-    of values and channel, or per column of values without channels, with errors in its unit; it shows no more than the
-    20 rows in which the model's scaled error is largest.
+    of values and channel, or per column of values without channels, with errors in its unit. If these are more than 20,
+    it has the 20 in which the model's scaled error is largest, in this order.
 
     Args:
         values: {column of values: scores}, "interpolation" of metrics.json; {} yields no table.

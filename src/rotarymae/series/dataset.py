@@ -357,7 +357,7 @@ class SeriesDataset:
         Raises
         ------
         InputError
-            An index that does not exist, a mask of another length, nothing selected.
+            An index that does not exist or is no integer, a mask of another length, nothing selected.
         """
         at = normalize_index(indices, len(self), "series")
         offsets = offsets_of(self.lengths[at])
@@ -536,7 +536,8 @@ class SeriesDataset:
         source : str, Path or DataFrame
             A file, a folder, a pattern, "-" for standard input, or a pandas, polars, Arrow or astropy table.
         id : str or None
-            Column that says which series a row belongs to; None makes each file one series.
+            Column that says which series a row belongs to. None makes each file one series, as does "id" in a table
+            that has no column of this name and none that looks like ids.
         time : str
             Column of times: numbers in any unit, durations, which become days, or dates, days since 1970-01-01 UTC.
         channel : str or None
@@ -562,9 +563,9 @@ class SeriesDataset:
         Raises
         ------
         InputError
-            A file that cannot be read; columns that are missing, given twice or not numeric; many duplicates; a static
-            column that varies within a series or is infinite; no observation at all; with strict=True, any cell that
-            cannot be used.
+            A file that cannot be read; columns that are missing, given twice or not numeric; `channel_names` without
+            `channel`, or next to other `values` of a wide table; many duplicates; a static column that varies within a
+            series or is infinite; no observation at all; with strict=True, any cell that cannot be used.
 
         Warns
         -----
@@ -644,9 +645,10 @@ class SeriesDataset:
         Raises
         ------
         InputError
-            Lists or arrays whose lengths differ; arrays without numbers; ids that are missing; ids or names that
-            repeat; a series without observations, or without values; a time, channel or position that is missing;
-            dates outside the years 1 to 9999; numbers that are infinite or beyond 32 bits; negative standard errors; a
+            No series; lists or arrays whose lengths differ; arrays without numbers; names without their arrays; ids
+            that are missing; ids or names that repeat; a series without observations, or without values; a time,
+            channel or position that is missing; dates outside the years 1 to 9999; numbers that are infinite (in
+            `static`, too) or beyond 32 bits; negative standard errors; a
             channel that is none of `channel_names`; different values of one series, time and channel, unless
             `duplicates` says which counts.
 

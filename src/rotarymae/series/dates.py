@@ -62,20 +62,20 @@ def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str]
     """Convert a column of times to numbers: dates to days since 1970-01-01 UTC, durations to days; numbers stay.
 
     Texts are read as ISO dates if more than half of those that are not missing are written so; else as elapsed times
-    (26:30) if more than half are such; else as numbers. Texts that are something else become NaN, and are counted in
-    `Times.words`. A span from one date to another counts as its start.
+    (26:30), which become days, if more than half are such; else as numbers. Texts that are something else become NaN,
+    and are counted in `Times.words`. A span from one date to another counts as its start.
 
     Args:
         name: of the column, for messages.
-        how: strptime format, by which texts and whole numbers (20240331) are read instead; not used for columns of
-            another type or with fractions, which stay numbers. None for the forms above.
+        how: strptime format, by which texts and whole numbers (20240331) are read instead; not used for a column of
+            another type, nor for numbers of which one has a fraction: these stay numbers. None for the forms above.
         na: cells that mean "missing", in addition to `cells.MISSING` ("NA", "-", ...): texts, or numbers in any
             spelling. Columns whose type is one of dates or durations have none.
 
     Raises:
-        InputError: no text is written as `how`, or, to be read as a number, is one ("time-text"); the column holds
-            times of day ("clock-alone") or is of another type ("not-numeric"); dates with and without zone
-            ("mixed-zones"); a format with %Z, or numbers too large to be exact that it is for.
+        InputError: no text is written as `how`; texts are to be read as numbers, and none is one (both "time-text");
+            the column holds times of day ("clock-alone") or is of another type ("not-numeric"); dates with and without
+            zone ("mixed-zones"); a format with %Z, or one for numbers that are too large to be exact.
     """
     starts = starts_of(column)
     if starts is not column:
@@ -262,7 +262,7 @@ def as_datetimes(texts: Sequence[str], how: str) -> list[datetime | None]:
 
 
 def formats_of(texts: Sequence[str]) -> list[str]:
-    """Return the strptime formats that all of the texts match as dates: several where day and month could be swapped.
+    """Return the strptime formats that all of the texts match as dates: several where their numbers could be swapped.
 
     Texts without a digit, such as "unknown", are passed over if they are less than half of the texts. The list is empty
     if they are half or more, if the dates have no format in common, or if one has no year. Names of weekdays must be
@@ -291,7 +291,10 @@ def _with_short_months(texts: pa.Array) -> pa.Array:
 
 
 def is_written(text: str, how: str) -> bool:
-    """Return whether a text is a date by the strptime format `how`, in which 24:00 is the end of a day."""
+    """Return whether a text is a date by the strptime format `how`, in which 24:00 is the end of a day.
+
+    False for a format that strptime refuses.
+    """
     try:
         datetime.strptime(re.sub(MIDNIGHT, r"\g<1>00:00", text), how)
     except (ValueError, re.error):  # of a format with a code twice
@@ -300,9 +303,10 @@ def is_written(text: str, how: str) -> bool:
 
 
 def _formats(text: str) -> list[str]:
-    """Return the strptime formats by which the date `text` could be written, one for each order of day and month.
+    """Return the strptime formats by which the date `text` could be written, one for each order of day, month and year.
 
-    The list is empty if the text has a word that belongs to no date, or no order of its numbers makes a date.
+    Numbers are judged by how many there are and by their digits, not by their size: 99/99/2024 has formats, too, which
+    `is_written` then refuses. The list is empty if the text has a word that belongs to no date, or numbers of no date.
     """
     offset = UTC_OFFSET.search(text)
     text = text[: offset.start()] if offset else text
@@ -380,7 +384,8 @@ def with_clock(day: Times, clock: pa.Array, name: str) -> Times:
 
     Args:
         day: n days.
-        clock: the n times of day: Arrow times, texts such as 10:15, 10h15 and 10:15 PM, or numbers, also as texts.
+        clock: the n times of day: Arrow times, texts such as 10:15, 10h15 and 10:15 PM (26:30 is 2:30 of the next day),
+            or numbers, also as texts.
             Numbers are hours (10.25); if one is beyond 24 or a text of four digits, all are hours and minutes (1015 is
             10:15). If all numbers are texts such as 10.25, with minutes below 60, they are 10:25.
         name: of the column of days, for messages.
@@ -429,8 +434,8 @@ def _with_colons(clock: pa.Array) -> pa.Array:
 def refuse_other_dates(column: pa.Array, name: str) -> None:
     """Raise InputError if all cells of a column of texts are dates, and some no ISO dates; the message has the name.
 
-    Sorted as texts these would be in a wrong order. Empty and null cells do not count; a column with any other text
-    passes.
+    Dates are those in digits, such as 31.03.2024. Sorted as texts they would be in a wrong order. Empty and null cells
+    do not count; a column with any other text, such as 31 Mar 2024, passes.
     """
     there = [text for text in column.unique().to_pylist() if text]
     others = [text for text in there if not re.match(ISO, text)]

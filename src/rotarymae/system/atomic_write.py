@@ -48,10 +48,10 @@ def replacing(path: str | Path) -> Iterator[Path]:
 def replacing_folder(path: str | Path) -> Iterator[Path]:
     """Yield a temporary folder to write to; when the `with` block ends without an error, it replaces the folder `path`.
 
-    Files directly in it get the permissions that the umask allows, and are forced to disk; folders in it are left as
-    they are. An older folder at `path` is renamed, and removed once the new one has its name. After an error before
-    that, `path` is as it was. A process that is killed leaves hidden folders behind; between the two renamings, nothing
-    else.
+    Missing folders above are created, and stay. Files directly in it get the permissions that the umask allows, and are
+    forced to disk; folders in it are left as they are. An older folder at `path` is renamed, and removed once the new
+    one has its name. After an error before that, `path` is as it was. A process that is killed leaves hidden folders
+    behind; between the two renamings, nothing else.
 
     Raises:
         InputError: `path` is a link or a file, which is left alone, as is what a link leads to.

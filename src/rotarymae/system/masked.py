@@ -11,6 +11,7 @@ def unmasked(values: Any) -> np.ndarray:
     """Return values as a plain array, in which masked entries, also in a list of masked rows, are NaN (NaT for dates).
 
     If some entries are masked, whole numbers and booleans become float64; in text they are "nan". Else the dtype stays.
+    Raises ValueError for rows of unequal length.
     """
     if type(values) in (list, tuple) and any(isinstance(one, np.ma.MaskedArray) for one in values):
         values = np.ma.array(values)

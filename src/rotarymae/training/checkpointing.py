@@ -208,7 +208,8 @@ class RunFolder:
 
         Raises:
             ModelDirectoryError: the file is absent or damaged, does not fit the model or its optimiser, or holds
-                numbers that are not finite. The model may then have its weights already.
+                numbers that are not finite. The model may then have other weights already.
+            OSError: log.jsonl cannot be written.
         """
         manifest, tensors = read_checkpoint(self.checkpoint)
         parts: dict[str, dict[str, Tensor]] = {MODEL_TENSORS: {}, OPTIMIZER_TENSORS: {}, BEST_TENSORS: {}}
