@@ -31,7 +31,7 @@ def is_flat(X: Any) -> bool:
 
 
 def with_channel_axis(X: Any) -> Any:
-    """Return a table, an array or list for which `is_flat` is true, as an array [cases, 1, time]; NaN is a masked cell.
+    """Turn an array or list of rows, [cases, times], into an array [cases, 1, times] with NaN for masked cells.
 
     All else is returned as it is: data frames, sparse matrices, rows of unequal length, arrays of one or three axes.
     """

@@ -209,7 +209,7 @@ class Density(Likelihood):
     ) -> Float[Tensor, "*shape"]:
         """Return the negative logarithm, in nats, of the density at each target.
 
-        For a limit, the density is replaced by the probability that the value lies below it (an upper limit) or above.
+        For a limit, the density is replaced by the probability that the value lies beyond it, on the side of `sides`.
 
         Args:
             parameters: P for each value.

@@ -194,8 +194,8 @@ def split(tokens: Tokens, mask: Bool[Tensor, "B N"]) -> tuple[Tokens, Tokens]:
         mask: True where a token is masked.
 
     Raises:
-        InputError: a mask of another shape or type; one that hides padding, or nothing at all; a row without a visible
-            token, as one of padding alone.
+        InputError: a mask of another shape or type, or one that hides padding, all real tokens of a row, or nothing at
+            all.
     """
     real = tokens.real
     if mask.shape != real.shape or mask.dtype != torch.bool:

@@ -113,7 +113,7 @@ class SeriesDataset:
         The original channel labels, sorted, or in the order that was given; of a wide table, that of its columns. None
         without channels.
     static : dict of str to ndarray
-        Name → one value for each series, [S]. What was missing is NaN among numbers, and None elsewhere.
+        Name → one value for each series, [S]. What was missing is NaN among numbers, NaT among dates, else None.
     time_unit : str or None
         "day" where the times came as dates or durations; None for numbers of any unit.
     time_zone : str or None
@@ -563,9 +563,10 @@ class SeriesDataset:
         Raises
         ------
         InputError
-            A file that cannot be read; columns that are missing, given twice or not numeric; `channel_names` without
-            `channel`, or next to other `values` of a wide table; many duplicates; a static column that varies within a
-            series or is infinite; no observation at all; with strict=True, any cell that cannot be used.
+            A file that cannot be read; columns that are missing, given twice or not numeric; ids or channels that are
+            dates or decimals; `channel_names` without `channel`, or next to other `values` of a wide table; many
+            duplicates; a static column that varies within a series or is infinite; no observation at all; with
+            strict=True, any cell that cannot be used.
 
         Warns
         -----
