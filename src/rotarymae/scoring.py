@@ -243,8 +243,8 @@ def evaluate_predictions(
 def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -> None:
     """Predict every fold's series with the pipeline that was trained without them, and score all together.
 
-    Everything is computed from the saved pipelines, so that a resumed run has the same metrics. Series without a label
-    are predicted by the average of all folds' models, and not scored.
+    A constant prediction is scored next to them. Everything is computed from the saved pipelines, so that a resumed run
+    has the same metrics. Series without a label are predicted by the average of all folds' models, and not scored.
 
     Args:
         outcome: has the data, the labels, and an `Ensemble` as its pipeline. It is changed in place: `predicted`,
