@@ -158,9 +158,9 @@ def _contents(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
 def _first_rows(dataset: series.SeriesDataset, schema: tables.TableSchema) -> str:
     """Return the first rows of the first series, at most five, as text in aligned columns with their names above.
 
-    There is a row for each observation, also for a wide table, with id, time, channel, values and static columns; a
-    limit is shown as "<0.01". Times that are numbers have all their digits; other decimal numbers have six significant
-    ones.
+    There is a row for each observation, also for a wide table, with id, time, positions, channel, values and static
+    columns; in a column with limits values are texts, such as "<0.01". Times that are numbers have all their digits;
+    other decimal numbers have six significant ones.
 
     Args:
         dataset: the series.

@@ -221,7 +221,7 @@ class BoostedTrees:
             weight: [S] how much each series counts in a classification; None means equally. Not read for other tasks.
 
         Raises:
-            InputError: a single class; fewer than 20 series for survival; LightGBM failed.
+            InputError: a single class, or one without a series; fewer than 20 series for survival; LightGBM failed.
         """
         seeds = [seed * SEEDS + i for i in range(SEEDS)]  # two values of `seed` share none
         if task == "survival":
@@ -353,7 +353,8 @@ class BoostedFeatures(Partner):
                 series. None means as many as the method `rows` returns.
 
         Raises:
-            InputError: a single class; fewer than 20 series for survival; LightGBM failed.
+            InputError: a single class, or one without a series; fewer than 20 series for survival; static columns that
+                the data set lacks; LightGBM failed.
         """
         copies = (cls.rows(task, dataset) if rows is None else rows) - len(dataset)
         if copies <= 0:

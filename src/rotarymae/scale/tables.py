@@ -199,7 +199,7 @@ def _rows(ids: pa.Array, observed: np.ndarray, answers: Answers | None, schema: 
         observed: bool [S], True for series with answers; any other gets one row, with its id and empty cells.
         answers: the answers for the observed series, in their order; None if no series is observed.
         schema: columns of the answers, used if the part has no answer.
-        name: name of the id column; it becomes "id" if the answers have a column of this name.
+        name: name of the id column; it becomes "id" (or "id_value") if the answers have a column of this name.
     """
     lengths = np.ones(len(ids), np.int64)
     columns = schema.empty_table() if answers is None or not answers.columns.num_columns else answers.columns
