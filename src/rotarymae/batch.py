@@ -76,8 +76,8 @@ def normalize_index(indices: Any, count: int, noun: str) -> np.ndarray:
         noun: what messages call the members, such as "series".
 
     Raises:
-        InputError: an index that does not exist; a mask of another length; more than one axis; other types; nothing
-            selected.
+        InputError: an index that does not exist; a mask of another length; a single number, or more than one axis;
+            other types; nothing selected.
     """
     try:
         at = np.asarray(indices)

@@ -270,7 +270,7 @@ class RoMAEConfig:
     def _sizes(self, prefix: str) -> BlockSizes:
         """Return the sizes of the blocks of the encoder (prefix "") or the decoder (prefix "decoder_").
 
-        The hidden width is the width times the MLP ratio, rounded.
+        The hidden width is the width times the MLP ratio, rounded. Both have one dropout, drop_path and norm_eps.
         """
         embed_dim, num_heads, depth, mlp_ratio = (
             getattr(self, prefix + name) for name in ("embed_dim", "num_heads", "depth", "mlp_ratio")
@@ -311,10 +311,10 @@ class RoMAEConfig:
 
 
 def mask_range(ratio: Any) -> tuple[float, float]:
-    """Return a mask ratio as (smallest, largest): `ratio` is such a list, tuple or array, or one number, for both.
+    """Return a mask ratio as (smallest, largest): `ratio` is such a list, tuple or array, or a single number for both.
 
     Raises:
-        InputError: not one or two numbers with 0 < smallest ≤ largest < 1.
+        InputError: not a number, or a list of two, with 0 < smallest ≤ largest < 1.
     """
     ratio = without_numpy(ratio)
     shares = tuple(ratio) if isinstance(ratio, list | tuple) else (ratio, ratio)

@@ -284,8 +284,9 @@ def intervals(method: str, measure: Callable[..., dict[str, float]], truth: Any,
         predicted: the method's predictions [S, ...] of the same series.
 
     Returns:
-        {"method": name, "share": 0.95, "metrics": {metric: [low, high]}}. Calibration errors are left out, as their
-        resamples are biased, and metrics that are never finite. Draws are seeded: equal arguments give equal intervals.
+        {"method": name, "share": 0.95, "metrics": {metric: [low, high]}}, of the resamples in which a metric is finite.
+        Calibration errors are left out, as their resamples are biased, and metrics that are never finite. Draws are
+        seeded: equal arguments give equal intervals.
     """
     draw, resampled = np.random.default_rng(0), []
     with warnings.catch_warnings(), config_context(skip_parameter_validation=True, assume_finite=True):
@@ -384,7 +385,9 @@ def scored_words(content: Mapping[str, Any]) -> str:
 
 
 def sample_words(content: Mapping[str, Any]) -> str:
-    """Return a sentence, without a full stop, on how many series a run has predicted when there was no time for all.
+    """Return a sentence, without a full stop, on what a run has predicted when there was no time for all series.
+
+    It says how many series were predicted and scored, and to how many observations longer ones were cut, if they were.
 
     Args:
         content: content of a metrics.json with "sample".

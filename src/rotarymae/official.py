@@ -108,7 +108,7 @@ def load(folder: str | Path) -> MaskedAutoencoder | Classifier:
 def _config(settings: dict[str, Any], folder: Path) -> RoMAEConfig:
     """Translate the content of a published model_config.json to a RoMAEConfig.
 
-    Without a decoder, the decoder's sizes are those of the encoder.
+    Without a decoder, the decoder's sizes are those of the encoder. Its attention is "joint", as in the published code.
 
     Args:
         settings: the content.

@@ -49,8 +49,9 @@ def predict_outputs(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = None
 def predict_and_embed(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """Return a fine-tuned network's predictions [S, K] and embeddings [S, D] of S series, computed in one pass.
 
-    The predictions, the arguments and the errors are those of `predict_outputs`. Embeddings are the vectors that the
-    head reads (the first head, of several networks), for long series also the mean over their pieces.
+    The predictions (uncalibrated probabilities, or values in the targets' units), the arguments and the errors are
+    those of `predict_outputs`. Embeddings are the vectors that the head reads (the first head, of several networks),
+    for long series also the mean over their pieces.
     """
 
     def read(model: torch.nn.Module, batch: Batch) -> list[tuple[Tensor, Tensor]]:

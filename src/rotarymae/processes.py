@@ -120,9 +120,10 @@ class Fitted(NamedTuple):
 def _descriptors() -> Float[Tensor, "kernels 6"]:
     """Return six numbers that describe each kernel of the bank, float32, a row for each kernel.
 
-    They are the log noise over 3; half the mean log length of its parts, weighted by their shares (0 for a periodic
-    kernel); the shares of "exponential" and "square" parts; and, as 1 or 0, whether the kernel is periodic, and whether
-    its oscillation decays fast.
+    A kernel that is not periodic is a sum of "exponential", "matern" and "square" parts, each with a length and a
+    share; a periodic one has no parts. The numbers are the log noise over 3; half the mean log length of the parts,
+    weighted by their shares; the shares of "exponential" and of "square" parts; and, as 1 or 0, whether the kernel is
+    periodic, and whether its oscillation decays fast.
     """
     table = torch.zeros(BANK_SIZE, 5, dtype=torch.float64)
     for s, shape in enumerate(BANK_SHAPES):
@@ -223,7 +224,7 @@ def _factorise(
 
     Args:
         matrix: covariances without noise, 0 in rows and columns of padding.
-        noise: variances to add to the diagonal.
+        noise: variances to add to the diagonal, with 1e-8 more.
         real: False at padding, where 1 is added instead.
         values: the observations v.
 
@@ -359,7 +360,9 @@ def find_periods(
 
 
 def answer(fitted: Fitted | Joint, times: Float[Tensor, "U m"], channels: Int[Tensor, "U m"] | None = None) -> Answer:
-    """Predict observations at m times for each of U rows, with the mean noise of their channel; fields [U, m].
+    """Predict observations at m times for each of U rows, with the mean noise of their channel.
+
+    The fields of the `Answer` are [U, m]; its standard deviations are natural logarithms.
 
     Args:
         fitted: processes of U single channels (`Fitted`), or of all channels of U series together (`Joint`).
@@ -406,7 +409,8 @@ def _mixture(
 ) -> Answer:
     """Return the mixture of the predictions of k kernels for m queries in each of U rows, as one.
 
-    The fields of the `Answer` are [U, m]: the mean, logarithms of deviations, and how far the kernels disagree.
+    The fields of the `Answer` are [U, m]: the mean, natural logarithms of the standard deviations of an observation and
+    of the curve, and the deviation of the kernels' means as a share of the former.
 
     Args:
         weight: of each kernel; they add up to 1.
@@ -498,6 +502,9 @@ def fit_joint(
 ) -> Joint:
     """Fit processes that share information between the C channels of each of R series.
 
+    There are six kernels: the three shapes with most weight in all channels, each with `correlation` shrunk towards 0
+    by two factors.
+
     Args:
         times, channels, values: the n observations of each series; channels are numbers from 0.
         real: False at padding, where values are 0.
@@ -539,7 +546,7 @@ def fit_joint(
 def mix(first: Answer, second: Answer, share: Float[Tensor, "*shape"]) -> Answer:
     """Return the mixture of two predictions of the same queries as one.
 
-    Its standard deviations include how far the two means lie apart.
+    Its standard deviations, which are logarithms as in both, and its disagreement include how far the means lie apart.
 
     Args:
         first, second: the predictions, with fields of one shape.

@@ -54,7 +54,7 @@ class Tokens:
     check_values: InitVar[bool] = True
 
     def __post_init__(self, check_values: bool) -> None:
-        """Check the fields, and change them at padding if `check_values`, as the class says."""
+        """Raise InputError for what the class refuses; if `check_values`, set padding to 0 in copies of the tensors."""
         _check_shapes(self.values, self.positions, self.padding, self.observed)
         if check_values:
             padding = _check_numbers(self.values, self.positions, self.padding)

@@ -305,9 +305,12 @@ def test_arrays_are_selected_by_integers_or_a_mask():
             data.select(np.array(wrong))
 
 
-def test_as_many_names_as_sounds():
-    with refuses("1", "2"):
-        ArrayDataset.from_waveforms([np.zeros(5000)] * 2, 16_000, ids=["a"])
+@pytest.mark.parametrize(("ids", "shape"), [(["a"], "(1,)"), (7, "()"), ("ab", "()"), ([["a"], ["b"]], "(2, 1)")])
+def test_as_many_names_as_arrays(ids, shape):
+    with refuses(shape, "2 sounds"):
+        ArrayDataset.from_waveforms([np.zeros(5000)] * 2, 16_000, ids=ids)
+    with refuses(shape, "2 arrays"):
+        ArrayDataset.from_arrays(np.zeros((2, 8, 8)), 4, ids=ids)
 
 
 def test_a_sample_of_pictures_has_them_whole():

@@ -635,6 +635,7 @@ def test_same_time_in_two_channels_or_series_is_no_duplicate():
         ({"ids": ["x", 1]}, ["ids", "mixed type"]),
         ({"ids": ["x", None]}, ["ids", "1 are missing"]),
         ({"ids": "xy"}, ["ids is 'xy'", "list"]),
+        ({"channels": [["a", "a"], ["a"]], "channel_names": np.array("a")}, ["channel_names is array('a'", "list"]),
         ({"values": [[1.0, 2.0], [1.0, 2.0]]}, ["series 1", "(2, 1)"]),
         ({"values": [[1.0, 2.0], [[1.0, 2.0]]]}, ["series 1", "(1, 2)"]),
         ({"values": [["a", "b"], [1.0]]}, ["series 0", "values", "<U1"]),

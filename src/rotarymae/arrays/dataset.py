@@ -82,8 +82,10 @@ class ArrayDataset:
             raise InputError(f"patch_size is {self.patch_size}; wanted a whole number of at least 1 for each axis.")
         if len(self.arrays) == 0:
             raise InputError("there are no arrays; give at least one.")
-        if len(self.arrays) != len(self.ids):
-            raise InputError(f"{len(self.arrays)} arrays have {len(self.ids)} ids; wanted one id for each.")
+        if np.shape(self.ids) != (len(self.arrays),):
+            raise InputError(
+                f"ids have the shape {np.shape(self.ids)} for {len(self.arrays)} arrays; give a list, one for each."
+            )
         for i, array in enumerate(self.arrays):
             self._check(array, i)
 
@@ -91,7 +93,7 @@ class ArrayDataset:
         """Raise InputError, naming the array by its id, unless array number `i`, from 0, can be used.
 
         It needs one axis more than the patch size, for channels, as many channels as the first array, at least one, a
-        patch or more along each other axis, and finite numbers.
+        patch or more along each other axis, and finite numbers (not complex ones) or booleans.
         """
         name, axes = f"{self.noun[:-1]} {plain(self.ids[i])!r}", len(self.patch_size)
         if array.ndim != axes + 1:
@@ -128,15 +130,16 @@ class ArrayDataset:
 
         Args:
             arrays: one array [S, *sizes] or [S, *sizes, C], or a list of S arrays [*sizes] or [*sizes, C] of unequal
-                sizes. C is the number of channels; arrays without this axis get one of size 1.
+                sizes. C is the number of channels. If the first array lacks this axis, all get one of size 1. Masked
+                cells count as NaN.
             patch_size: cells of a patch along each axis: (rows, columns) for pictures, (frames, rows, columns) for
                 videos. A single number n is (n, n), for pictures.
             ids: S names; None for 0 to S - 1.
 
         Raises:
-            InputError: no arrays; arrays with neither as many axes as `patch_size` nor one more; with different numbers
-                of channels, or none; smaller than a patch; with NaN, infinity or no numbers; another number of ids than
-                of arrays.
+            InputError: no arrays; arrays with neither as many axes as `patch_size` nor one more, or some with and
+                others without channels; with different numbers of channels, or none; smaller than a patch; with NaN,
+                infinity or no numbers; a patch size that is no positive whole numbers; another number of ids.
         """
         patch = sides(patch_size)
         given = []
@@ -168,17 +171,20 @@ class ArrayDataset:
         Args:
             waveforms: S arrays [n_i] of unequal lengths: floats from -1 to 1, or whole numbers of 8, 16 or 32 bits in
                 the range of their type.
-            sample_rate: of all of them, in Hz.
-            patch_size: (frames, bins) of a patch; a single number is both.
+            sample_rate: of all of them, a whole number of Hz, at least 1000.
+            patch_size: (frames, bins) of a patch; a single number is both. There are 128 bins, and 100 frames a second.
             ids: S names; None for 0 to S - 1.
 
         Raises:
-            InputError: a waveform, which is named, with another number of axes, too short for a patch, or with NaN,
-                infinity or no numbers; a sample rate out of range; no waveforms, or another number of ids.
+            InputError: a waveform, which is named, of another shape or type, too short for a patch, beyond ±100, or
+                with NaN; another sample rate; a patch size that is not positive, or of more bins; no waveforms, or
+                another number of ids.
         """
         names = np.arange(len(waveforms)) if ids is None else np.asarray(ids)
-        if len(names) != len(waveforms):
-            raise InputError(f"{len(names)} ids are given for {len(waveforms)} sounds; give one for each.")
+        if names.shape != (len(waveforms),):
+            raise InputError(
+                f"ids have the shape {names.shape} for {len(waveforms)} sounds; give a list, one for each."
+            )
         spectrograms = []
         for name, waveform in zip(names, waveforms, strict=True):
             try:
@@ -198,7 +204,8 @@ class ArrayDataset:
     def describe(self) -> str:
         """Return one line on the data: how many arrays, their sizes, channels, sample rate and numbers of patches.
 
-        For example: "12 pictures, sizes 32×32 to 64×48, 3 channels, 4 to 12 patches of 16×16".
+        For example: "12 pictures, sizes 32×32 to 64×48, 3 channels, 4 to 12 patches of 16×16". The sizes are the
+        smallest and the largest along each axis.
         """
         sizes = np.array([array.shape[:-1] for array in self.arrays])
         low, high = ("×".join(map(str, edge)) for edge in (sizes.min(0), sizes.max(0)))
@@ -253,17 +260,19 @@ class ArrayDataset:
 
 
 def as_arrays(data: Any, patch_size: int | Sequence[int] | None, sample_rate: int | None = None) -> ArrayDataset:
-    """Turn pictures, videos or waveforms into an `ArrayDataset`; an `ArrayDataset` is returned as it is.
+    """Turn pictures, videos or waveforms into an `ArrayDataset`.
 
     Args:
-        data: an `ArrayDataset`; with `sample_rate`, a list of waveforms [n_i]; without it, an array [S, *sizes] or [S,
-            *sizes, channels], or a list of arrays [*sizes] or [*sizes, channels] of unequal sizes.
+        data: an `ArrayDataset`, which is returned as it is, whatever the other arguments; with `sample_rate`, a list of
+            waveforms [n_i]; without it, an array [S, *sizes] or [S, *sizes, channels], or a list of arrays [*sizes] or
+            [*sizes, channels] of unequal sizes.
         patch_size: cells of a patch along each axis but that of channels; a single number n is (n, n). None means
             `SOUND_PATCH` for waveforms, and is refused for arrays.
         sample_rate: of waveforms, in Hz; None for pictures and videos.
 
     Raises:
-        InputError: data in another form; a missing patch size; an array smaller than a patch, or with NaN or infinity.
+        InputError: data in another form; a missing patch size; whatever `from_arrays` or `from_waveforms` refuses, such
+            as an array smaller than a patch.
     """
     if isinstance(data, ArrayDataset):
         return data

@@ -73,8 +73,9 @@ def _read(
 ) -> tuple[series.SeriesDataset, list[str]]:
     """Read a table; return the data set, and a list of what a fit would refuse, in words.
 
-    A fit refuses a table in which many rows repeat the series, time and channel of others, with other values. The list
-    then has one text, which says so, and the data set has the means of such rows. Otherwise the list is empty.
+    A fit refuses a table in which more than 1 % of the rows (any row, if `schema.strict`) repeat the series, time and
+    channel of others, with other values. The list then has one text, which says so, and the data set has the means of
+    such rows. Otherwise the list is empty.
 
     Args:
         source: the table.
@@ -101,9 +102,10 @@ def _read(
 def _contents(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
     """Return what `info` prints on the content of a table, as lines (topic, text).
 
-    They are on series, times, gaps, channels and values. Only the 12 channels with most observations are shown. Where
-    there is a single column of values, each of these channels has a line on its values; otherwise each column of values
-    has one. For a table larger than memory, gaps and values are those of a sample of series, and a line says so.
+    They are on series, times, gaps and channels, if there are any, and values. Only the 12 channels with most
+    observations are shown. Where there is a single column of values, each of these channels has a line on its values;
+    otherwise each column of values has one. For a table larger than memory, gaps and values are those of a sample of
+    series, and a line says so.
     """
     import numpy as np
 
@@ -156,7 +158,9 @@ def _contents(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
 def _first_rows(dataset: series.SeriesDataset, schema: tables.TableSchema) -> str:
     """Return the first rows of the first series, at most five, as text in aligned columns with their names above.
 
-    Times that are numbers have all their digits; other decimal numbers have six significant ones.
+    There is a row for each observation, also for a wide table, with id, time, positions, channel, values and static
+    columns; in a column with limits values are texts, such as "<0.01". Times that are numbers have all their digits;
+    other decimal numbers have six significant ones.
 
     Args:
         dataset: the series.
@@ -180,7 +184,8 @@ def _command(table: Path, schema: tables.TableSchema, label: str | None, event: 
 
     Args:
         table: the path, as typed.
-        schema: its columns and how cells are read; each field that differs from its default becomes an option.
+        schema: its columns and how cells are read; each field but `units` that differs from its default becomes an
+            option, and --values is also given for a wide table.
         label: the column of labels or, with `event`, of durations; None for a command without labels.
         event: the column that says which durations ended in an event; None without.
     """

@@ -51,9 +51,10 @@ def main(argv: list[str] | None = None) -> None:
         argv: words after "rotarymae"; None takes those of the process.
 
     Raises:
-        SystemExit: with code 2 for options that cannot be parsed; with the code that `ending` chooses after another
-            error, which is printed; with 0 after a help text, except the short one of `fit --help`. An error that is
-            neither the library's nor OSError, a bug, passes.
+        SystemExit: with code 2 for options that cannot be parsed; after another error, which is printed, with the code
+            that `ending` chooses: 2 for refused input or a damaged model, 128 + its number for a signal, 1 or 3 for
+            others; with 0 after a help text, except the short one of `fit --help`. An error that is neither the
+            library's nor OSError, a bug, passes.
     """
     from rotarymae import __version__
 

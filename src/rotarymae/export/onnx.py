@@ -32,6 +32,8 @@ FIRST_TIME = 59_000.0  # where the times of the comparison begin, as dates of to
 def make_program(pipeline: Pipeline, job: Job) -> Program:
     """Return a pipeline as an exportable module in evaluation mode, which takes observations in the table's units.
 
+    The module shares the pipeline's model, which is put into evaluation mode, too.
+
     Args:
         pipeline: a pipeline of series.
         job: "predict" (calibrated predictions of a fine-tuned network, without other methods such as boosted trees),
@@ -60,7 +62,7 @@ def export_program(program: Program, path: str | Path) -> float:
 
     Args:
         program: what `make_program` returned.
-        path: a new file.
+        path: a new file; missing folders above it are made.
 
     Returns:
         The largest absolute difference between outputs of the file and of PyTorch; where the largest output is above 1,
@@ -68,7 +70,7 @@ def export_program(program: Program, path: str | Path) -> float:
 
     Raises:
         InputError: a path that exists, or at which no file can be made.
-        MissingExtra: the extra `export` is not installed.
+        MissingExtra: the extra `export` (onnxscript, onnxruntime) is not installed.
         RotaryMAEError: the outputs differ by more than 1e-4.
     """
     path = Path(path)
@@ -147,8 +149,9 @@ def largest_difference(program: Program, path: Path) -> float:
 def random_feeds(program: Program, series: int, observations: int) -> Feeds:
     """Draw inputs for a program, and return {name: tensor} in the order of `program.needs`; the same on each call.
 
-    Values are like those of training, and times span as much as there. If the program takes queries, there are 25 per
-    series, within that span and up to a tenth of it beyond both ends.
+    Values are like those of training, and times span as much as there. In "values" the columns of values are followed
+    by their errors and by the sides of limits (-1, 0, 1), if the program reads these. If it takes queries, there are 25
+    per series, within that span and up to a tenth of it beyond both ends.
 
     Args:
         program: says which inputs it needs, and what training data were like.

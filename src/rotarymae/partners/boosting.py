@@ -64,8 +64,8 @@ def fit_trees(
         target: [S] class numbers from 0; or a regression's numbers, of about unit size, because LightGBM keeps them in
             single precision; or, for survival, the number of events of each series, 0 or 1.
         classes: number of classes; 0 for a regression or survival.
-        settings: LightGBM parameters besides COMMON. "feature_fraction" must be among them; with few features it is
-            raised, so that a tree reads 20 or all. "balanced": True gives all classes the same total weight.
+        settings: LightGBM parameters, which override those in COMMON. "feature_fraction" must be among them; with few
+            features it is raised, so that a tree reads 20 or all. "balanced": True gives all classes the same weight.
         follow_up: for survival, time at risk and events of the series; the trees then add up to the log-risk. None for
             other tasks.
         weight: [S] how much each series counts; None means equally. Not read for survival.
@@ -114,7 +114,8 @@ def fit_trees(
 def _canonical(text: str, features: int, classes: int) -> str:
     """Rewrite a model of LightGBM, given as text, in the one form that `check_trees` accepts; return that text.
 
-    It keeps the trees, and leaves out statistics of training and names of features.
+    It keeps the trees, and leaves out statistics of training and names of features. Raises ValueError for a text
+    without the line "end of trees".
 
     Args:
         text: the model, as LightGBM writes it.
@@ -220,7 +221,7 @@ class BoostedTrees:
             weight: [S] how much each series counts in a classification; None means equally. Not read for other tasks.
 
         Raises:
-            InputError: a single class; fewer than 20 series for survival; LightGBM failed.
+            InputError: a single class, or one without a series; fewer than 20 series for survival; LightGBM failed.
         """
         seeds = [seed * SEEDS + i for i in range(SEEDS)]  # two values of `seed` share none
         if task == "survival":
@@ -352,7 +353,8 @@ class BoostedFeatures(Partner):
                 series. None means as many as the method `rows` returns.
 
         Raises:
-            InputError: a single class; fewer than 20 series for survival; LightGBM failed.
+            InputError: a single class, or one without a series; fewer than 20 series for survival; static columns that
+                the data set lacks; LightGBM failed.
         """
         copies = (cls.rows(task, dataset) if rows is None else rows) - len(dataset)
         if copies <= 0:

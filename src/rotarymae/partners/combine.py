@@ -47,8 +47,8 @@ def combine(task: str, predictions: Sequence[Floats], weights: Floats) -> Floats
 def nats(task: str, predicted: Floats, truth: NDArray[Any]) -> float:
     """Return the negative log-likelihood of predictions, summed over series, in nats.
 
-    For a regression errors are taken as normal, with the standard deviation that fits best in each output, and a
-    constant is left out.
+    A probability below 1e-6 counts as 1e-6. For a regression errors are taken as normal, with the standard deviation
+    that fits best in each output, and a constant is left out.
 
     Args:
         task: "classification", "regression" or "survival".

@@ -603,14 +603,15 @@ def compute(groups: Groups, everything: bool = True) -> dict[str, Floats]:
 def course(groups: Groups, tables: dict[str, Floats], name: str, channel_names: Sequence[Any]) -> dict[str, Floats]:
     """Return the mean of each channel in windows of time around the series' peak, which is that of a leading channel.
 
-    The leading channel has the greatest height (with errors: the largest x / e). Windows are shares of the series' span
-    on either side of its peak: window 0 reaches to 1/256, windows -1 and 1 go on to 1/128, -2 and 2 to 1/64, and so on
-    to 1/4, and -7 and 7 to the whole span. In each window a channel has the mean of x less the channel's median, over
-    the height of the leading channel. With errors the mean is weighted by 1 / e², and there is a second feature: this
-    mean, without the height, divided by its standard error.
+    The leading channel has the greatest height, its peak less its median (with errors: the largest x / e). Windows are
+    shares of the series' span on either side of its peak: window 0 reaches to 1/256, windows -1 and 1 go on to 1/128,
+    -2 and 2 to 1/64, and so on to 1/4, and -7 and 7 to the whole span. In each window a channel has the mean of x less
+    the channel's median, over the height of the leading channel. With errors the mean is weighted by 1 / e², and there
+    is a second feature: this mean, without the height, divided by its standard error.
 
     Args:
-        groups: a group for each of C channels of each of S series, series by series.
+        groups: a group for each of C channels of each of S series, series by series; times count from the first
+            observation of the series.
         tables: {feature: [S, C]} of all features, from `compute`.
         name: the value column, for the names of the features.
         channel_names: [C], for the names of the features.
@@ -667,9 +668,10 @@ def between(groups: Groups, tables: dict[str, Floats], name: str, channel_names:
     - "relative at peak" and "relative after peak": the same of the means of values in two windows of time;
     - "time of max": the time of the peak of a, less that of b.
 
-    The windows are around the peak of the leading channel, the one with the greatest height (with errors: the largest
-    x / e). With w as the sum of "rise from 0.5" and "fall to 0.5" of this channel, a missing one counting as 0, "at" is
-    from -0.5 w to 0.5 w after the peak, and "after" from 0.5 w to 1.5 w.
+    The windows are around the peak of the leading channel, the one with the greatest height, its peak less its median
+    (with errors: the largest x / e). With w as the time that this channel takes from half its height to the peak, and
+    back to half, a missing one of the two counting as 0, "at" is from -0.5 w to 0.5 w after the peak, and "after" from
+    0.5 w to 1.5 w.
 
     Args:
         groups: a group for each of C channels of each of S series, series by series.

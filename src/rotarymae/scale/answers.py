@@ -173,10 +173,11 @@ def _anomaly_scores(pipeline: Pipeline) -> Question:
 def anomalies(pipeline: Pipeline) -> Question:
     """Return the `Question` for how odd each observation is, and the stretch around it, given the rest of its series.
 
-    Its answers have one row per observation. Columns are "time", "channel" (if there are channels), the values, and for
-    each column of values two scores: "anomaly_score" (see `Pipeline.observation_scores`) and "stretch_score" (see
-    `Pipeline.stretch_scores`). If there are several columns of values, they are called "NAME_anomaly_score" and
-    "NAME_stretch_score". Raises InputError for a pipeline without an autoencoder; answering does for one of arrays.
+    Its answers have one row per observation. Columns are "time", "channel" (if there are channels), the values, their
+    limits ("NAME_limit", if there are limits), and for each column of values two scores, empty where there is none:
+    "anomaly_score" (see `Pipeline.observation_scores`) and "stretch_score" (see `Pipeline.stretch_scores`). If there
+    are several columns of values, they are called "NAME_anomaly_score" and "NAME_stretch_score". Raises InputError for
+    a pipeline without an autoencoder; answering does for one of arrays.
     """
     pipeline = pipeline.pretrained
 
@@ -192,10 +193,11 @@ def anomalies(pipeline: Pipeline) -> Question:
 def importances(pipeline: Pipeline) -> Question:
     """Return the `Question` for how important each observation is for what is predicted of its series.
 
-    Its answers have one row per observation. Columns are "time", "channel" (if there are channels), the values,
-    "importance" (see `Pipeline.importance`), and "predicted" (or "predicted_0" and so on for several outputs), what the
-    network alone predicts for the series. The importance is empty for series of one observation, and for series with
-    more observations than the model reads at a time; answering warns (InputWarning) of the latter.
+    Its answers have one row per observation. Columns are "time", "channel" (if there are channels), the values, their
+    limits ("NAME_limit", if there are limits), "importance" (see `Pipeline.importance`), and "predicted" (or
+    "predicted_0" and so on for several outputs), what the network alone predicts for the series. The importance is
+    empty for series of one observation, and for series with more observations than the model reads at a time; answering
+    warns (InputWarning) of the latter.
 
     Args:
         pipeline: a fine-tuned pipeline of series.
@@ -208,7 +210,8 @@ def importances(pipeline: Pipeline) -> Question:
     def answer(dataset: SeriesDataset, on_step: Any) -> Answers:
         """Return a table of a data set's observations, each with its importance and the prediction for its series.
 
-        Importances are NaN for series longer than the model reads at a time, of which it warns (InputWarning).
+        Importances are empty for series of one observation, and for series longer than the model reads at a time, of
+        which it warns (InputWarning).
         """
         dataset = pipeline.dataset(dataset)
         fits = np.flatnonzero(dataset.lengths <= limit)
@@ -238,7 +241,9 @@ def values(
 ) -> Question:
     """Return a `Question` for the predicted values, with bands, of each series at given times.
 
-    Its answers have a row per query (a time, and a channel if there are channels), as `interpolation_columns` says.
+    Its answers have a row per query (a time, and a channel if there are channels) with the columns of
+    `interpolation_columns`: "time", "channel", for each column of values NAME, NAME_std, NAME_lower95, NAME_upper95 and
+    so on, and "distance".
 
     Args:
         pipeline: has an autoencoder of series.

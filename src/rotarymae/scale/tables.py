@@ -58,7 +58,7 @@ class Totals:
 def answer_file(
     question: Question, table: Path, out: Path, layout: TableSchema, on_step: OnProgress | None = None
 ) -> Totals:
-    """Write the answers for a table to a .csv or .parquet file, which appears only when it is complete.
+    """Write the answers for a table to a .csv or .parquet file, which appears, or replaces an old one, when complete.
 
     Args:
         question: what is computed for each series.
@@ -73,6 +73,7 @@ def answer_file(
     Raises:
         InputError: a table that cannot be read, or in which no series has an answer; an `out` of another suffix, or at
             which nothing can be written. The message names the table.
+        OSError: the disk is full, or `out` is a folder.
     """
     totals = Totals()
     try:
@@ -114,10 +115,11 @@ def answer_table(
 def _answer_parts(
     question: Question, reader: TableReader, on_step: OnProgress | None, totals: Totals, required: bool
 ) -> Iterator[pa.Table]:
-    """Do what `answer_table` says for a question, but yield the parts in the order of the table, also with query times.
+    """Yield the answers for each part of a table, as `answer_table` says, but always in the order of the table.
 
-    If the question does not know the columns of its answers, parts are kept back until the first answer shows them. A
-    table in which no series has an answer is refused if that is `required`, or if the columns are not known.
+    `totals` is updated before each part is yielded. If the question does not know the columns of its answers, parts are
+    kept back until the first answer shows them. A table in which no series has an answer is refused (InputError, after
+    the last part) if that is `required`, or if the columns are not known.
     """
     total, done = reader.source.observations(reader.columns), 0
     schema, name = question.schema, reader.id_name
@@ -197,7 +199,7 @@ def _rows(ids: pa.Array, observed: np.ndarray, answers: Answers | None, schema: 
         observed: bool [S], True for series with answers; any other gets one row, with its id and empty cells.
         answers: the answers for the observed series, in their order; None if no series is observed.
         schema: columns of the answers, used if the part has no answer.
-        name: name of the id column; it becomes "id" if the answers have a column of this name.
+        name: name of the id column; it becomes "id" (or "id_value") if the answers have a column of this name.
     """
     lengths = np.ones(len(ids), np.int64)
     columns = schema.empty_table() if answers is None or not answers.columns.num_columns else answers.columns
@@ -227,6 +229,7 @@ def answer_arrays(question: Question, dataset: ArrayDataset, out: Path, on_step:
 
     Raises:
         InputError: a path of another suffix, or at which nothing can be written; arrays unlike those of training.
+        OSError: the disk is full, or `out` is a folder.
     """
     ids = pa.array([*dataset.ids.tolist(), *dataset.reading.left_out])
     answers = question.answer(dataset, on_step)

@@ -76,7 +76,7 @@ def measured(observed: Any) -> np.ndarray:
 def listed_column(values: Any, name: str) -> pa.Array:
     """Convert a list or array to an Arrow array by `cells.to_arrow`; `name` is its name in messages.
 
-    Raises InputError for values of mixed types, or of one that Arrow lacks.
+    Raises InputError for values of mixed types or of one that Arrow lacks, and for what is no list.
     """
     try:
         return cells.to_arrow(values)
@@ -93,7 +93,8 @@ def distinct(given: Any, name: str) -> pa.Array:
     They are converted as cells of a table are, by `cells.labels`. Raises InputError, with the name of the list, if they
     are no list or an empty one, if one is missing or repeats, and for mixed types or numbers too large to be exact.
     """
-    labels = () if isinstance(given, str) or not isinstance(given, Iterable) else given
+    no_list = isinstance(given, str) or not isinstance(given, Iterable) or getattr(given, "ndim", 1) == 0
+    labels = () if no_list else given
     labels = labels if isinstance(labels, np.ndarray) else list(labels)
     if not len(labels):
         raise InputError(f"{name} is {given!r}; give a list with at least one entry.")
@@ -108,7 +109,7 @@ def distinct(given: Any, name: str) -> pa.Array:
 def flat_arrays(
     arrays: Sequence[Any], what: str, ids: Sequence[Any], axes: int = 2, lengths: Sequence[int] | None = None
 ) -> np.ndarray:
-    """Join the arrays of all series, one behind the other, into one array; masked values become NaN.
+    """Join the arrays of all series, one behind the other, into one array; masked values and None become NaN.
 
     Args:
         arrays: for each series an array of n_i rows: [n_i], or [n_i, V] with the same V; with axes=1 only [n_i]. At
