@@ -49,7 +49,7 @@ def reconstruct(
 
     Args:
         pipeline: has a MaskedAutoencoder of arrays and its preprocessor.
-        dataset: the arrays. Where nothing can be hidden, as of a single patch, M is 0.
+        dataset: the arrays. Where nothing can be hidden, as of a single patch, the result has 0 hidden patches.
         masking: how patches are chosen.
         on_step: called with (batches done, batches in all), for progress bars; None for none.
 

@@ -154,7 +154,7 @@ class EventTimes(Target):
         left. All others are 0.
 
         Args:
-            targets: structured array [S] of events and durations.
+            targets: structured array [S] of events and durations, none of which is NaN.
         """
         known = _event_times(targets)
         edges, time = np.array(self.edges), known["time"][:, None]
