@@ -42,6 +42,9 @@ def importance(pipeline: Pipeline, dataset: SeriesDataset, on_step: Any = None) 
         InputError: a model without a head, or of arrays; series longer than the model reads in one piece; series with
             other columns or channels than those of training, a negative standard error, NaN, or limits ("<5") that the
             model does not know.
+
+    Warns:
+        InputWarning: series that look unlike those of training, as in another unit.
     """
     labels = pipeline.require_labels()
     preprocessor = pipeline.require_series()

@@ -56,6 +56,9 @@ def reconstruct(
     Raises:
         InputError: a model that is not a MaskedAutoencoder, or that was trained on another kind of data; arrays that do
             not fit its preprocessor.
+
+    Warns:
+        InputWarning: arrays that seem to be in another unit than those of training.
     """
     autoencoder = pipeline.require_autoencoder()
     preprocessor = pipeline.require_arrays()

@@ -96,7 +96,10 @@ class LabelOptions(LabelColumn):
         return SplitColumn(self.split_by, values)
 
     def check(self) -> None:
-        """Raise InputError for --label-id, --event, --folds or --task (not auto) without --label or --labels."""
+        """Raise InputError if --label-id, --event, --folds or --task is given, but neither --label nor --labels.
+
+        --task auto counts as not given.
+        """
         given = {"label_id": self.label_id, "task": self.task.replace("auto", ""), "folds": self.folds}
         unused = [f"{option(name)} {x}" for name, x in {**given, "event": self.event}.items() if x]
         if self.name is None and unused:

@@ -92,8 +92,8 @@ else:
 def with_helps(group: type) -> type:
     """Make the string below each field of a dataclass of options its help, in place, and return the dataclass.
 
-    The help is one paragraph; tyro itself would keep the source's line breaks. A default of None, (), False or True is
-    shown in the words of `DEFAULTS`, unless the field is annotated with `arg` already.
+    The help is one paragraph; tyro itself would keep the source's line breaks. A default of (), False or True is
+    shown in the words of `DEFAULTS`, and None not at all, unless the field is annotated with `arg` already.
     """
     kinds, docs = get_type_hints(group, include_extras=True), field_docs(group)
     for one in fields(group):
@@ -310,8 +310,8 @@ class FolderOptions:
             The data set and the labels, as `read_folder` returns them.
 
         Raises:
-            InputError: an option that differs from `start`; a patch size or longest side out of range; as in
-                `read_folder`, from which the other errors and the warnings are, too.
+            InputError: an option that differs from `start`; a patch size or longest side out of range. Further errors
+                and the warnings are those of `read_folder`.
         """
         from rotarymae import arrays
 

@@ -329,8 +329,9 @@ def far_times(rows: Observations) -> Observations:
 def coarse_times(rows: Observations) -> Observations:
     """Return the rows, with a doubt in the report if times are rounded too coarsely for the gaps between them.
 
-    They are if `time_step` is not 0 and at least half of all gaps between successive times within series are at most
-    100 times as long; the doubt counts these gaps. Equal times have no gap. No row is changed.
+    They are if at least half of all gaps between successive times within series are at most 100 times the step between
+    floats at the largest time; the doubt counts these gaps. Equal times have no gap. Floats of 64 bits below 2^53 are
+    never too coarse. No row is changed.
 
     Args:
         rows: sorted by series and time.
