@@ -66,9 +66,9 @@ def standardise(
         errors: standard errors, NaN where unknown; None if all are.
 
     Returns:
-        Times in these units, standardised values, relative noise and the scale, all float64. Noise is the squared
-        standard error divided by the channel's mean one, in which unknown ones count as 0. It is limited to 0.001 to
-        1000, and 1 where the error is unknown.
+        Times in these units, standardised values, relative noise and the scale, in the arguments' dtype. Noise is the
+        squared standard error divided by the mean one of the channel's visible observations, in which unknown ones
+        count as 0; a mean of 0 divides by 1. It is limited to 0.001 to 1000, and 1 where the error is unknown.
     """
     batch, most = len(times), int(channels.max()) + 1
     units = Units.of(channels, times, visible, most)
@@ -177,9 +177,10 @@ def fit_bank(
     real: Bool[Tensor, "B N"],
     noise: Float[Tensor, "B N"],
 ) -> Bank:
-    """Fit Gaussian processes to standardised observations, to each channel, and to all channels of a series together.
+    """Fit Gaussian processes to standardised observations, to each channel of each series by itself.
 
-    Channels count from 0, and `real` is False at padding. The noise is the variance of each observation relative to the
+    In series of 2 to 12 channels and at most 320 observations, others are fitted to all channels together. Channels
+    count from 0, and `real` is False at padding. The noise is the variance of each observation relative to the
     channel's mean; 1 where errors are unknown.
     """
     most = int(channels.max()) + 1
@@ -269,11 +270,11 @@ def ask_bank(
 ) -> tuple[Answer, Float[Tensor, "B M K"]]:
     """Predict values at M queries (a time and a channel each) per series with the fitted Gaussian processes.
 
-    A channel without observations is predicted as 0 with a standard deviation of 1. Times are standardised as those of
-    the bank, channels count from 0, and `real` is False at padding.
+    A channel without observations is predicted as 0 with a standard deviation of 1, and so is padding, where `real` is
+    False. Times are standardised as those of the bank, and channels count from 0.
 
     Returns:
-        The predictions, with fields [B, M]; and K numbers for each query, which the decoder reads as further input.
+        The predictions, with fields [B, M]; and K = 32 numbers for each query, which the decoder reads, too.
     """
     shape, lookup = (times.shape[0], times.shape[1]), bank.units.lookup
     inside = channels.clamp(max=lookup.shape[1] - 1)
@@ -308,10 +309,11 @@ def ask_bank(
 def _nearest(bank: Bank, whole: Tensor, at: Tensor, mean: Tensor, log_std: Tensor) -> Float[Tensor, "U m K"]:
     """Describe the observations around each query by K numbers, values as deviations from the processes' prediction.
 
-    They are: the two nearest observations on either side and the straight line between the nearest; how near each of
-    the four is and how badly its neighbours predict it; the gaps on both sides; whether the query lies between
-    observations; the number of observations; and the channel's hyperparameters. Queries at times `at` are [U, m], as
-    their predictions are, for pairs of series and channel that have the numbers `whole` [U] in the bank.
+    They are: the two nearest observations on either side; how near each of the four is and how badly its neighbours
+    predict it; the gaps on both sides, as log1p; the straight line between the nearest two, beyond the ends the nearest
+    value; whether the query lies between observations; a third of the logarithm of their number; and the channel's
+    hyperparameters. All numbers of an observation that does not exist are 0. Queries at times `at` are [U, m], as their
+    predictions are, for pairs of series and channel that have the numbers `whole` [U] in the bank.
     """
     times, values, residual = bank.times[whole], bank.values[whole], bank.residual[whole]
     count = bank.units.real[whole].sum(1, keepdim=True)
@@ -376,7 +378,8 @@ class AnySeries(MaskedAutoencoder):
         """Build the encoder, the decoder and the correction for a configuration.
 
         Raises:
-            InputError: a configuration with other features or axes, with neighbours, or without likelihood="student_t".
+            InputError: a configuration without 2 axes, 1 feature, 7 further inputs and likelihood="student_t", or with
+                neighbours.
         """
         sizes = (config.axes, config.features, config.input_features)
         if sizes != (2, 1, TOKEN_NUMBERS - 1) or config.likelihood != "student_t" or config.neighbours:
@@ -392,7 +395,8 @@ class AnySeries(MaskedAutoencoder):
     def context(self, visible: Tokens) -> Context:
         """Fit Gaussian processes to the visible tokens and encode the tokens, once for any number of `decode` calls.
 
-        A token [B, N] holds (standardised value, relative noise) at (time, channel from 1); others raise InputError.
+        A token [B, N] holds (standardised value, relative noise) at (time, channel from 1). Tokens with other numbers
+        of values or axes raise InputError.
         """
         features, axes = visible.features, visible.axes
         if features != 2 or axes != 2:
@@ -418,9 +422,10 @@ class AnySeries(MaskedAutoencoder):
         padding: Bool[Tensor, "B M"] | None = None,
         target_mask: Bool[Tensor, "B M V"] | None = None,
     ) -> Float[Tensor, "B M V P"]:
-        """Return the parameters of Student's t at query positions [B, M, 1, 3], in standardised units.
+        """Return the 3 parameters of Student's t at M positions (time, channel from 1), [B, M, 1, 3], standardised.
 
-        Arguments are those of `MaskedAutoencoder.decode`, unchecked; `target_mask` has no effect.
+        They are explained in `likelihoods.StudentT`; the first is the mean. Arguments are those of
+        `MaskedAutoencoder.decode`, unchecked; `target_mask` has no effect.
         """
         real = positions.new_ones(positions.shape[:2], dtype=torch.bool) if padding is None else ~padding
         with torch.no_grad():

@@ -125,7 +125,7 @@ def load(source: str | Path, precision: Precision = "auto") -> Pipeline:
         A run folder of `rotarymae fit`, a saved pipeline, the name of a model that ships with the library, or a
         repository OWNER/NAME of the Hugging Face Hub.
     precision : str
-        Number format of matrix products in predictions: "auto", "fp32" or "bf16".
+        Number format of matrix products in predictions, which refuse others than "auto", "fp32" and "bf16".
 
     Returns
     -------

@@ -31,7 +31,7 @@ def importance(pipeline: Pipeline, dataset: SeriesDataset, on_step: Any = None) 
     (root mean square over outputs). For a time to an event, it is by how much the expected time gets shorter, in the
     table's unit; it is negative for observations that raise the risk. A series of a single observation gets [NaN].
 
-    Only the network is asked, not other methods in the pipeline (boosted trees).
+    Only the network is asked, always in float32, not other methods in the pipeline (boosted trees).
 
     Args:
         pipeline: has the fine-tuned model.
@@ -40,7 +40,11 @@ def importance(pipeline: Pipeline, dataset: SeriesDataset, on_step: Any = None) 
 
     Raises:
         InputError: a model without a head, or of arrays; series longer than the model reads in one piece; series with
-            other columns or channels than those of training.
+            other columns or channels than those of training, a negative standard error, NaN, or limits ("<5") that the
+            model does not know.
+
+    Warns:
+        InputWarning: series that look unlike those of training, as in another unit.
     """
     labels = pipeline.require_labels()
     preprocessor = pipeline.require_series()

@@ -178,7 +178,7 @@ class NeighbourHead(nn.Module):
     """
 
     def __init__(self, embed_dim: int, features: int, outputs: int) -> None:
-        """Build the small network and the linear layer that make up the correction.
+        """Build the small network and the linear layer that make up the correction, for `initialise` to fill.
 
         Args:
             embed_dim: width D of the decoder's tokens.

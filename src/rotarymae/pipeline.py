@@ -46,6 +46,8 @@ Model = Encoder | MaskedAutoencoder | Classifier | Regressor
 class Pipeline:
     """A fitted model with its preprocessor, and with what decodes and calibrates its predictions.
 
+    Methods that predict warn (InputWarning) of data that look unlike those of training, as in another unit.
+
     Parameters
     ----------
     preprocessor : ObservationPreprocessor, PatchPreprocessor or None
@@ -338,7 +340,8 @@ class Pipeline:
         Raises
         ------
         InputError
-            The model is not a fine-tuned classifier; data that cannot be read.
+            The model is not a fine-tuned classifier; data that cannot be read, or for which an output is NaN or
+            infinite.
         """
         if self.labels is None or self.labels.task != "classification":
             does = type(self.model).__name__ if self.labels is None else f"model of {self.labels.task}"
@@ -354,7 +357,7 @@ class Pipeline:
         ----------
         X : Any
             A data set, the path of a table, a data frame, arrays or lists; see `dataset`.
-        times : array of shape [T] or None
+        times : number, array of shape [T] or None
             Durations, in the unit of the training durations, the same for all series. None takes `labels.times`: three
             or fewer, by which, with many training events, about a quarter, a half and three quarters of them happened.
 
@@ -367,7 +370,7 @@ class Pipeline:
         ------
         InputError
             The model does not predict times to an event; times that are NaN, negative, or after the last training
-            event; data that cannot be read.
+            event; data that cannot be read, or for which an output is NaN or infinite.
         """
         labels: Any = self.require_labels()
         if labels.task != "survival":
@@ -672,13 +675,14 @@ class Pipeline:
         -------
         SeriesDataset or ArrayDataset
             The data, with the channels of the training set, and without limits (cells such as <5) if the model reads
-            none. The columns of values of a `SeriesDataset` stay as they are; a prediction refuses others than those of
-            training.
+            none. Rows of a table or data frame with other channels are left out, with a warning. The columns of values
+            of a `SeriesDataset` stay as they are; a prediction refuses others than those of training.
 
         Raises
         ------
         InputError
-            The model has no preprocessor; data that cannot be read, or of another kind than the model's.
+            The model has no preprocessor; data that cannot be read, or of another kind than the model's; channels that
+            it does not know, in other data than tables.
         """
         known: Any = self.preprocessor
         if known is None:
@@ -776,7 +780,7 @@ class Pipeline:
             A run folder of `rotarymae fit`, a saved pipeline, the name of a model that ships with the library, or a
             repository OWNER/NAME of the Hugging Face Hub.
         precision : str
-            Number format of matrix products in predictions: "auto", "fp32" or "bf16".
+            Number format of matrix products in predictions, which refuse others than "auto", "fp32" and "bf16".
 
         Returns
         -------

@@ -49,13 +49,16 @@ def reconstruct(
 
     Args:
         pipeline: has a MaskedAutoencoder of arrays and its preprocessor.
-        dataset: the arrays. Where nothing can be hidden, as of a single patch, M is 0.
+        dataset: the arrays. Where nothing can be hidden, as of a single patch, the result has 0 hidden patches.
         masking: how patches are chosen.
         on_step: called with (batches done, batches in all), for progress bars; None for none.
 
     Raises:
         InputError: a model that is not a MaskedAutoencoder, or that was trained on another kind of data; arrays that do
             not fit its preprocessor.
+
+    Warns:
+        InputWarning: arrays that seem to be in another unit than those of training.
     """
     autoencoder = pipeline.require_autoencoder()
     preprocessor = pipeline.require_arrays()

@@ -56,13 +56,13 @@ def run_fit(
     Args:
         dataset: S series or arrays.
         labels: [S] classes, numbers or times to an event (`survival.EVENT_TIME`), None or NaN for a series without one;
-            or None to pre-train only.
+            or None to pre-train only, with a warning if options of fine-tuning are set.
         config: all options of the training.
         out: the run folder, new or empty, or that of the run to resume.
         task: "classification", "regression", "survival", or "auto", which looks at the labels.
-        holdout: share of the labelled series that nothing is trained on, and on which the run is scored. It is not used
-            if `split_by` is a fold, or a column that names the parts; without `split_by`, fewer than ten labelled
-            series are all trained on.
+        holdout: share of the series (the labelled ones, with labels) that nothing is trained on, and on which the run
+            is scored. It is not used if `split_by` is a fold, or a column that names the parts; without `split_by`,
+            fewer than ten such series are all trained on.
         split_by: a column, or a fold of a cross-validation, that decides which series are held out; None for chance.
         columns: how the table was read, {field of `TableSchema`: value}; kept with the pipeline.
         resume: whether to continue the interrupted run in `out`.
@@ -169,9 +169,9 @@ def run_folds(
         how: further arguments of `run_fit`, for each fold, such as `columns`.
 
     Raises:
-        InputError: no labels; folds that leave nothing to learn a class from; `out` is not empty and `resume` is False;
-            with `resume`, `out` has a finished run, another run, or files but no run; labels or options that cannot be
-            used.
+        InputError: no labels; fewer than two folds, or more than series or groups; folds that leave nothing to learn a
+            class from; `out` is not empty and `resume` is False; with `resume`, `out` has a finished run, another run,
+            or files but no run; labels or options that cannot be used.
         ModelDirectoryError, MissingExtra: as in `run_fit`.
         TrainingDiverged: losses or weights became infinite or NaN.
         OSError: a file could not be written; the run can be resumed.

@@ -154,7 +154,7 @@ class EventTimes(Target):
         left. All others are 0.
 
         Args:
-            targets: structured array [S] of events and durations.
+            targets: structured array [S] of events and durations, none of which is NaN.
         """
         known = _event_times(targets)
         edges, time = np.array(self.edges), known["time"][:, None]
@@ -211,9 +211,11 @@ class EventTimes(Target):
     def times(self) -> np.ndarray:
         """Return the quartiles of the edges, ascending, rounded to three digits; fewer than three if some are equal.
 
-        With many intervals about a quarter, a half and three quarters of the training events happened by then.
+        With many intervals about a quarter, a half and three quarters of the training events happened by then. A time
+        that would be rounded to one after the last edge is the last edge.
         """
-        return np.unique([float(f"{time:.3g}") for time in np.quantile(self.edges, (0.25, 0.5, 0.75))])
+        rounded = [float(f"{time:.3g}") for time in np.quantile(self.edges, (0.25, 0.5, 0.75))]
+        return np.unique(np.minimum(rounded, self.edges[-1]))
 
     def predicted(self, probabilities: np.ndarray) -> np.ndarray:
         """Return the expected time to the event, [S], up to the last edge (restricted mean survival time).

@@ -41,10 +41,12 @@ def interpolate_any(
 ) -> Interpolation:
     """Predict observations at queries without training, in the table's units, with bands that include the noise.
 
+    Where a series has no observation of a channel, the table's median and spread of this channel stand in.
+
     Args:
         model: the shipped `any-series`; it is left in evaluation mode.
-        dataset: the observed series. Its last value columns may be standard errors, one for each other column. Limits
-            ("<5") count as values.
+        dataset: the observed series. Its last value columns may be standard errors, one for each other column, in their
+            order. Limits ("<5") count as values.
         queries: times and channels for each series, at which to predict. Their positions and errors are not read.
         errors: names of the columns of errors; () without.
         on_step: called with (pieces done, pieces in all), for progress bars, where a series that is too long for the
@@ -143,7 +145,8 @@ class BesideLine:
 def beside_line(model: AnySeries, dataset: SeriesDataset, errors: tuple[str, ...] = ()) -> BesideLine | None:
     """Hide a tenth of some series' observations, predict them, and compare the errors with a straight line's.
 
-    At most 200 series are used. Arguments are those of `interpolate_any`.
+    At most 200 series are used, and in each call the same observations are hidden. Arguments are those of
+    `interpolate_any`.
 
     Returns:
         The median errors; None if all series are shorter than five observations.

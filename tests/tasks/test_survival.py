@@ -191,6 +191,12 @@ def test_edges_share_the_events():
     assert days.edges[-1] == 7 and (np.diff(days.edges) > 0).all()
 
 
+def test_the_times_that_curves_are_shown_at_are_rounded_but_never_after_the_last_event():
+    assert EventTimes((0.0, 1.0, 3.0)).times.tolist() == [0.5, 1, 2]
+    late = EventTimes.fit(known(np.linspace(1006, 1008, 100), np.ones(100, bool)))  # three digits would be 1010
+    assert late.times.tolist() == [1008]
+
+
 def test_the_loss_is_the_likelihood_of_what_is_known():
     logits = torch.tensor([[0.0, 1.0, 2.0], [1.0, 0.0, 0.5]], requires_grad=True)
     possible = torch.tensor([[0.0, 1.0, 0.0], [0.0, 0.5, 1.0]])

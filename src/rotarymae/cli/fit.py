@@ -78,11 +78,12 @@ class LabelOptions(LabelColumn):
 
         Returns:
             The column's name and its values: a number, text or None for each series, in the order of `dataset`. Dates
-            are days since 1970-01-01. Values are text if the column's name looks like an id, such as patient_id, so
-            that they are groups without order. None if there is no --split-by.
+            become days since 1970-01-01, and durations days. Other values become text if the column's name looks like
+            an id, such as patient_id, so that they are groups without order. None if there is no --split-by.
 
         Raises:
-            InputError: a column that no table has, or that differs within a series.
+            InputError: a column that no table has, that differs within a series, or that has a value for no series;
+                dates that are not written as ISO dates, or only some with a zone; times of day.
         """
         if self.split_by is None:
             return None
@@ -95,7 +96,10 @@ class LabelOptions(LabelColumn):
         return SplitColumn(self.split_by, values)
 
     def check(self) -> None:
-        """Raise InputError if --label-id, --event, --folds or --task (not auto) is given, but no column of labels."""
+        """Raise InputError if --label-id, --event, --folds or --task is given, but neither --label nor --labels.
+
+        --task auto counts as not given.
+        """
         given = {"label_id": self.label_id, "task": self.task.replace("auto", ""), "folds": self.folds}
         unused = [f"{option(name)} {x}" for name, x in {**given, "event": self.event}.items() if x]
         if self.name is None and unused:
@@ -203,14 +207,15 @@ def _read_table(
 
     Returns:
         The data set; the labels in the order of its series, or None; the column of --split-by, or None; and how the
-        table was laid out, {field of `TableSchema`: value}, which is kept with the model.
+        table was laid out, {field of `TableSchema`: value}, which is kept with the model; its "objects" is None.
 
     Raises:
         InputError: options that exclude each other, or a table or labels that cannot be read.
 
     Warns:
-        InputWarning: channels whose values never change; a label that looks like durations, next to a column that
-            seems to say which of them were cut short (censored), without --event.
+        InputWarning: rows that are left out; channels whose values never change; a label that looks like durations,
+            next to a column that seems to say which of them were cut short (censored), without --event or --task
+            classification.
     """
     known = None if start is None else start.require_series()
     errors = config.errors if known is None else known.errors
@@ -296,7 +301,10 @@ def demo_command(
 
 
 def configure(seed: int = 0, quick: bool = False) -> FitConfig:
-    """Return the settings of the demo: 12 passes of pre-training and 40 of fine-tuning; with `quick` 1 and 2."""
+    """Return the settings of the demo: 12 passes of pre-training and 40 of fine-tuning; with `quick` 1 and 2.
+
+    `min_steps` is 0, and all other settings are the defaults; `seed` fixes every random choice.
+    """
     # Rather more passes than the defaults: on 900 objects the labels are what is scarce. Six minutes on two cores.
     return FitConfig(
         pretrain_epochs=1 if quick else 12,

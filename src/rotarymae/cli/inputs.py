@@ -92,8 +92,8 @@ else:
 def with_helps(group: type) -> type:
     """Make the string below each field of a dataclass of options its help, in place, and return the dataclass.
 
-    The help is one paragraph; tyro itself would keep the source's line breaks. A default of None, (), False or True is
-    shown in the words of `DEFAULTS`, unless the field is annotated with `arg` already.
+    The help is one paragraph; tyro itself would keep the source's line breaks. A default of (), False or True is
+    shown in the words of `DEFAULTS`, and None not at all, unless the field is annotated with `arg` already.
     """
     kinds, docs = get_type_hints(group, include_extras=True), field_docs(group)
     for one in fields(group):
@@ -143,13 +143,16 @@ class LabelColumn:
             table: the table of observations. `source` says which table each column is read from.
 
         Returns:
-            Labels [S] in the order of the series: numbers, booleans or texts, or objects with None for a series without
-            a label. With --event a structured array [S] with the fields "event" (bool) and "time"; the time is NaN for
-            a series that lacks either. None if no option names labels.
+            Labels [S] in the order of the series: numbers, booleans, dates, durations or texts; or objects with None
+            for a series without a label. With --event a structured array [S] with the fields "event" (bool) and "time";
+            the time is NaN, and the event False, for a series that lacks either. None if no option names labels.
 
         Raises:
-            InputError: a column that no table has, or that is a static column, too; labels that match no series;
-                durations or events that cannot be used.
+            InputError: a column that no table has, or, without --labels, that is a static column, too; labels that
+                match no series; a series with two labels; durations or events that cannot be used.
+
+        Warns:
+            InputWarning: labels whose id is no series, or that look like mistakes; `align_labels` lists these.
         """
         if self.name is None:
             return None
@@ -174,11 +177,12 @@ class LabelColumn:
             table: the table of observations.
 
         Returns:
-            The opened table, and the name of its column of ids.
+            The opened table, and the name of its column of ids. In the table of observations it is that of `layout`,
+            elsewhere --label-id if given, both unchecked; else `layout.id`, or the only column that looks like an id.
 
         Raises:
-            InputError: no table has the column (its `code` is then "unknown-column"), or the first table that has it
-                has no column of ids.
+            InputError: no table has the column ("unknown-column"), or the first that has it has no such column of ids;
+                a table that cannot be opened.
         """
         candidates = [(path, self.label_id or layout.id) for path in (self.labels, layout.objects) if path is not None]
         seen: list[str] = []
@@ -220,6 +224,12 @@ def read_folder(
 
     Raises:
         InputError: options of tables; a model of videos or other arrays; no folder, or none of its files can be read.
+        OSError: a folder that may not be listed.
+        MissingExtra: without the extra `images` or `audio`.
+
+    Warns:
+        InputWarning: files that cannot be read or are smaller than a patch, which are left out; files that are changed,
+            such as sounds of another rate.
     """
     from rotarymae import arrays
 
@@ -289,19 +299,19 @@ class FolderOptions:
             raise InputError(f"the data are {kind}; leave out {', '.join(unread)}.")
 
     def read(self, folder: Path, start: PatchPreprocessor | None, on_file: Any) -> arrays.FolderData:
-        """Read the pictures or sounds of a folder for a training, as --images or --audio says.
+        """Read the pictures (--images) or sounds (--audio) of a folder for a training.
 
         Args:
             folder, on_file: as for `read_folder`.
-            start: preprocessor of the trained model to start from, whose patch size and so on are used; None uses those
-                of the options.
+            start: preprocessor of the trained model to start from, which says whether pictures or sounds are read, and
+                whose patch size and so on are used; None goes by the options.
 
         Returns:
             The data set and the labels, as `read_folder` returns them.
 
         Raises:
-            InputError: an option that differs from `start`; a patch size that is none; no folder, or none of its files
-                can be read.
+            InputError: an option that differs from `start`; a patch size or longest side out of range. Further errors
+                and the warnings are those of `read_folder`.
         """
         from rotarymae import arrays
 

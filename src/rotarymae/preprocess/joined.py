@@ -112,11 +112,12 @@ def split_joined(joined: Tokens, mask: Bool[Tensor, "B K"]) -> tuple[Tokens, Tok
 
 
 def carry_forward(tokens: Tokens) -> Tokens:
-    """Replace the V values of each token by 3 V: V latest values so far, V marks of new ones, and V numbers of recency.
+    """Return tokens with 3 V values instead of V: V latest values so far, V marks of new ones, V numbers of recency.
 
     Latest is the value observed last, at this token or before; 0, the mean, before there is one. The mark is 1 if it
-    was observed at this token, else 0. Recency is 1 / (1 + age / HALF_AS_RECENT), and 0 before the first; the age is
-    the distance in time, which is the first position. Tokens are in the order of time.
+    was observed at this token, else 0. Recency is 1 / (1 + age / 4), and 0 before the first; the age is the distance in
+    time, which is the first position. Tokens are in the order of time. All 3 V are 0 at padding. `observed`, positions
+    and padding stay as they are.
     """
     observed = tokens.observed_values
     count = observed.cumsum(1)  # of each value's observations so far

@@ -106,8 +106,8 @@ class PositionScaling(nn.Module):
     def origins(self, dataset: SeriesDataset) -> np.ndarray:
         """Return the time that is subtracted from each series' times, float64 [S] in the table's unit.
 
-        With `origin` "zero" it is 0. Else it is the earliest time of the series that is not more than ten interquartile
-        ranges below the first quartile (`fences`).
+        With `origin` "zero" it is 0. Else it is the earliest time of the series; of four times or more, the earliest
+        that is not more than ten interquartile ranges below the first quartile, if that range is not 0.
         """
         if self.origin == "zero":
             return np.zeros(len(dataset))
@@ -119,7 +119,7 @@ class PositionScaling(nn.Module):
         return first
 
     def origins_of_rows(self, times: Float[Tensor, "B N"], real: Bool[Tensor, "B N"]) -> Float[Tensor, "B 1"]:
-        """Return the times that `origins` would of B series, which are padded here, in the table's unit.
+        """Return the times that `origins` would return, [B, 1] in the table's unit, of B series that are padded.
 
         Args:
             times: N times of each row in the table's unit, in any order.
@@ -197,8 +197,9 @@ def _quartiles(count: Any) -> tuple[Any, Any]:
 def _time_unit(dataset: SeriesDataset) -> float:
     """Return a unit of time for a data set: the median over series of each one's median gap between observations.
 
-    It is at least a thousandth of the median span of the series, and 1 if no series has two different times. Equal
-    times make no gap; times far from the others of their series (`fences`) do not count.
+    It is at least a thousandth of the median span of the series (twice the interquartile range, the whole for fewer
+    than four times or where that is 0), and 1 if no series has two different times. Equal times make no gap; times far
+    from the others of their series (`fences`) do not count.
     """
     low, high = fences(dataset)
     lengths = np.diff(dataset.offsets)

@@ -77,8 +77,8 @@ def to_arrow(values: Any) -> pa.Array:
         values: a numpy array, a list, or an Arrow array, chunked or not.
 
     Raises:
-        ArrowException: as of pyarrow.array, values of mixed type, or of one that Arrow lacks; also TypeError,
-            ValueError or OverflowError.
+        ArrowException: as of pyarrow.array, values of mixed type, or of one that Arrow lacks, or an array of several
+            axes; also TypeError, ValueError or OverflowError.
     """
     if isinstance(values, np.ndarray) and values.dtype.byteorder in "<>":
         values = values.astype(values.dtype.newbyteorder("="))  # FITS files are big-endian, Arrow never is
@@ -355,7 +355,7 @@ def typed(texts: pa.Array, integers: bool = True) -> pa.Array:
             are not, or without `integers`, they become float64.
 
     Returns:
-        The numbers, null where a text was; the column itself if some text is no number, or all are null.
+        The numbers, null where the text is null; the column itself if some text is no number, or all are null.
     """
     known = texts.drop_null()
     if integers and len(known) and matches(known, r"^(0|-?[1-9][0-9]{0,17})$").all():

@@ -152,8 +152,8 @@ class Observations:
     def name(self, at: int) -> str:
         """Describe the row at index `at` for messages: "series 615 at time 59750.4, depth 5, channel 'u'".
 
-        Depth is a further position. A row without series is "row 7", one without a finite time "row 7, series 615", by
-        its number in the table.
+        Depth is a further position. If times were dates, the time is an ISO date. A missing channel is not named. A row
+        without series is "row 7", one without a finite time "row 7, series 615", by its number in the table.
         """
         if self.series[at] < 0:
             return f"row {self.row[at]}"
@@ -189,8 +189,8 @@ def dataset_fields(rows: Observations, schema: Any, channels_known: bool = True)
 
     Raises:
         NoObservations: no row is left.
-        InputError: in a strict reading, a cell that no model can use, or a text among numbers ("unusable-cell"); many
-            duplicates ("duplicates"); a `since` or `until` that is no time.
+        InputError: in a strict reading, a cell that no model can use, or a text among numbers ("unusable-cell");
+            duplicates that `merge_duplicates` refuses ("duplicates"); a `since` or `until` that is no time.
     """
     rows = with_errors_of_limits(with_typical_errors(rows))
     if schema.wide and schema.tokens == "channel":
@@ -264,8 +264,8 @@ def with_typical_errors(rows: Observations) -> Observations:
     """Return the rows with the standard errors of series that have none filled in by the median error of their channel.
 
     It is the median over the rows of the channel that have an error, or over all such rows if the channel has none.
-    Rows whose value is missing or a limit ("<5") stay. Not filled in are errors of series that have some, and a column
-    of errors that is missing throughout. The series with errors filled in are counted in the report, as a doubt.
+    Not filled in are errors of a missing value or of a limit ("<5"), those of series that have some, and a column of
+    errors that is missing throughout. The series with errors filled in are counted in the report, as a doubt.
     """
     for name, error in rows.errors.items():
         v, e = rows.value_names.index(name), rows.value_names.index(error)
@@ -297,10 +297,10 @@ def with_errors_of_limits(rows: Observations) -> Observations:
 
 
 def far_times(rows: Observations) -> Observations:
-    """Return the rows, with a doubt in the report if series have a first or last row far in time from their other rows.
+    """Return the rows, with a doubt in the report if series have a first row far in time from their other rows.
 
-    Far is more than five times the span of the series' other rows, and more than five times the median of these spans
-    over the series. No row is changed. Series of fewer than six rows are not judged.
+    Last rows are another doubt. Far is more than five times the span of the series' other rows, and more than five
+    times the median of these spans over the series. No row is changed. Series of fewer than six rows are not judged.
 
     Args:
         rows: sorted by series and time.
@@ -329,8 +329,9 @@ def far_times(rows: Observations) -> Observations:
 def coarse_times(rows: Observations) -> Observations:
     """Return the rows, with a doubt in the report if times are rounded too coarsely for the gaps between them.
 
-    They are if at least half of the gaps between successive times of a series are at most 100 times `time_step`; equal
-    times have no gap. No row is changed.
+    They are if at least half of all gaps between successive times within series are at most 100 times the step between
+    floats at the largest time; the doubt counts these gaps. Equal times have no gap. Floats of 64 bits below 2^53 are
+    never too coarse. No row is changed.
 
     Args:
         rows: sorted by series and time.
@@ -359,7 +360,9 @@ def suspects(rows: Observations) -> Observations:
 
     Such a value is the largest or smallest of its column, or of its channel in this column. It lies five times as far
     from the median as any other, and by 20 robust deviations; by 100 if it occurs fewer than ten times, by 1,000 if it
-    occurs once and is not whole. For numbers of nines 20 always do. No row is changed.
+    occurs once and is not whole. For numbers of nines 20 always do, and a negative one next to positive numbers needs
+    not lie far away. With fewer than 20 values only numbers of nines count. Limits ("<5") and a standard error of 0 are
+    never meant. No row is changed.
     """
     doubts, values, parts = [], measured(rows), by_channel(rows)
     for v, name in enumerate(rows.value_names):
@@ -494,7 +497,7 @@ def merge_duplicates(rows: Observations, duplicates: str, strict: bool = False) 
         strict: whether "error" raises an error for a single such row, too.
 
     Raises:
-        InputError: rows of one series, time, positions and channel differ, with "error" ("duplicates").
+        InputError: more rows than "error" allows differ ("duplicates").
     """
     again = np.logical_and.reduce([key[1:] == key[:-1] for key in rows.keys])  # as the row before
     if not again.any():

@@ -73,8 +73,8 @@ def _left_of_addresses() -> Iterator[int]:
 def _left_in_groups(root: Path) -> Iterator[int]:
     """Yield the bytes left in each control group (version 2) of this process that has a limit, its own group first.
 
-    Then come the groups above it, up to the root. Cached files count as free. Nothing is yielded on a system without
-    such groups. `root` is the folder in which proc and sys lie.
+    Then come the groups above it, up to the root. Inactive cached files count as free. Nothing is yielded on a system
+    without such groups. `root` is the folder in which proc and sys lie.
     """
     with suppress(OSError):
         lines = (root / "proc/self/cgroup").read_text().splitlines()

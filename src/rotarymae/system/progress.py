@@ -63,7 +63,7 @@ class Reporter:
 
     @contextmanager
     def _bar(self, title: str) -> Iterator[Callable[..., None]]:
-        """Show the stage `title` as `bar` says on a terminal."""
+        """Show a progress bar for the stage `title`; yield on_step(done, total, loss=None), which moves it."""
         columns = (
             TextColumn("{task.description:<14}"),
             BarColumn(bar_width=30),
@@ -84,7 +84,11 @@ class Reporter:
 
     @contextmanager
     def _lines(self, title: str) -> Iterator[Callable[..., None]]:
-        """Show the stage `title` as `bar` says of lines of text."""
+        """Print the progress of the stage `title` in lines; yield on_step(done, total, loss=None).
+
+        Lines come at the start, at calls that are `every` seconds apart, and at an end without an error, which is left
+        out within a second of the start if no loss was given.
+        """
         self.say(f"{title} ...")
         started = said = time.monotonic()
         steps, ended = "", ""
@@ -122,7 +126,11 @@ class Reporter:
             yield
 
     def _show(self, message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-        """Print a warning as `catching_warnings` says, in the place of `warnings.showwarning`."""
+        """Print a warning, in the place of `warnings.showwarning`, whose further arguments are ignored.
+
+        An InputWarning is printed unless its text was before, and added to `warnings`. Others are not printed if the
+        reporter is quiet, and DeprecationWarning, FutureWarning and ResourceWarning never.
+        """
         if issubclass(category, InputWarning):
             if str(message) not in self.warnings:
                 self.warnings.append(str(message))
@@ -132,7 +140,7 @@ class Reporter:
 
 
 def duration(seconds: float) -> str:
-    """Return a number of seconds as text: "0.4 s", "37 s", "12 min 5 s", "3 h 12 min" or "5 days 2 h"."""
+    """Return a number of seconds as text: "0.4 s", "37 s", "12 min 5 s", "3 h 12 min", or from 48 h on "5 days 2 h"."""
     whole = round(seconds)
     if whole < 60:
         return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"

@@ -472,7 +472,7 @@ class FitConfig(
             input_features: number of further inputs of a token, which are not predicted.
 
         Raises:
-            InputError: sizes that do not divide; the message gives the numbers.
+            InputError: sizes that do not divide or are out of range; the message gives the numbers.
 
         Warns:
             InputWarning: heads that are widened, so that each axis has an even share of their channels.
