@@ -61,18 +61,19 @@ HIDDEN_PER_DRAW, ENOUGH_HIDDEN, MAX_DRAWS = 8_000, 12_000, 24  # values; of few 
 class Calibration(nn.Module):
     """Blend the model's prediction with simple methods and set its spread, by the distance to the nearest observation.
 
-    A query has P coefficients: a logit for the weight of the model and of each simple method (`BLENDED`), then constant
-    and slope of the log variance. The attributes are float64 buffers, which are saved with the model.
+    A query has C coefficients: a logit for the weight of the model and of each simple method (`BLENDED`), then constant
+    and slope of the log variance. Log distance is log2(1 + the distance in units of position). The attributes are
+    float64 buffers, which are saved with the model.
 
     Attributes:
-        knots: [3, K, T, P] coefficients by side (0 between two observations, 1 beyond the first or last, 2 without
+        knots: [3, K, T, C] coefficients by side (0 between two observations, 1 beyond the first or last, 2 without
             any), at each of K knots of log distance (0, 1, .. K - 1), for each of T numbers that describe the channel
             of the series (`Surroundings.traits`).
-        offsets: [outputs, P], added to the coefficients of each pair of channel and value column.
+        offsets: [outputs, C], added to the coefficients of each pair of channel and value column.
         freedom: [3] by side, a number whose softplus is added to 2 to give the degrees of freedom of Student's t.
         reach: [3] by side, log distance within which 99 % of the values lay that it was fitted to. Farther away the
-            coefficients stay, and bands widen to the spread of the channel.
-        season: period after which series repeat, in units of position, without axes; 0 for none.
+            coefficients stay; `widens` says how far those who call `forward` then widen its bands.
+        season: a scalar, the period after which series repeat, in units of position; 0 for none.
     """
 
     knots: Tensor
@@ -85,7 +86,7 @@ class Calibration(nn.Module):
         """Create an unfitted calibration, which leaves predictions mostly as they are.
 
         The simple methods have about a quarter of the weight together, a distribution with a spread becomes Student's
-        t, and bands widen beyond the first and the last observation.
+        t, and `widens` is above 0 for every query beyond the first or last observation.
 
         Args:
             outputs: number of pairs of channel and value column; each has its offsets.
@@ -213,7 +214,7 @@ class Calibration(nn.Module):
         uncalibrated, density = self.likelihood.log_variance(parameters), LIKELIHOODS["student_t"]
 
         def unlikely(knots: Tensor, offsets: Tensor, freedom: Tensor) -> Tensor:
-            """Return the weighted negative log-likelihood of all hidden values, with these coefficients."""
+            """Return the weighted sum of the negative log-likelihoods of the hidden values, with these coefficients."""
             coefficients = at(knots, around, self.reach) + offsets[output]
             constant, slope = coefficients[..., len(BLENDED) :].unbind(-1)
             centre = blended if sides is None else blend(coefficients, predicted, guesses)
@@ -234,14 +235,14 @@ class Calibration(nn.Module):
     ) -> Float[Tensor, " n"]:
         """Return, for each hidden value, the best method's mean squared error at values at about the same distance.
 
-        Values are alike if they are on the same side and their log distances round to the same integer; the best method
-        of them is the one with the least error. The loss of each value is divided by this error, so that those far from
-        any observation, with their large errors, do not dominate. It is at least 1e-12.
+        Values are alike if they are on the same side and their log distances round to the same integer (11 and more are
+        one); the best method of them, the model among them, is that with the least error. The loss of each value is
+        divided by this error, so that those far from any observation do not dominate. It is at least 1e-12.
 
         Args:
             predicted: by the model, for n hidden values.
             guesses: predictions of the G simple methods, such as the straight line between neighbours.
-            truth: the values.
+            truth: the values, and limits as if they were values.
             distance: log distance of each value to the nearest observations.
             side: 0 between two observations, 1 beyond the first or last, 2 without any.
         """
@@ -259,8 +260,8 @@ class Calibration(nn.Module):
         Args:
             loss: a function of knots, offsets and `freedom`, each as the class describes it. Knots have one more trait
                 here, the last: 1 where the model was trained on the series.
-            columns: which of the P coefficients of knots and offsets are fitted; the others stay. `freedom` is always
-                fitted.
+            columns: which of the C coefficients of knots and offsets are fitted; the others stay. `freedom` is always
+                fitted, from its prior on.
 
         Returns:
             The fitted knots, with the additional trait, which is not stored; and the offsets.
@@ -298,23 +299,23 @@ class Calibration(nn.Module):
         return knots, self.offsets
 
 
-def prior() -> Float[Tensor, "T P"]:
+def prior() -> Float[Tensor, "T C"]:
     """Return the coefficients before any fit, which leave predictions nearly as the model makes them.
 
-    They are float64, with the P coefficients of a query as columns, and a row for each of the T numbers that describe a
+    They are float64, with the C coefficients of a query as columns, and a row for each of the T numbers that describe a
     channel; only the row of the first, the constant 1, differs from 0.
     """
     return torch.tensor([PRIOR, *((0.0,) * len(PRIOR),) * (TRAITS - 1)], dtype=torch.float64)
 
 
-def at(knots: Float[Tensor, "3 K T P"], around: Surroundings, reach: Float[Tensor, " 3"]) -> Float[Tensor, "*shape P"]:
-    """Return the P coefficients of each query: the sum over its T traits of the trait times the coefficients for it.
+def at(knots: Float[Tensor, "3 K T C"], around: Surroundings, reach: Float[Tensor, " 3"]) -> Float[Tensor, "*shape C"]:
+    """Return the C coefficients of each query: the sum over its T traits of the trait times the coefficients for it.
 
     Args:
-        knots: coefficients by side, at knots of log distance 0, 1, .. K - 1, and by trait. They are interpolated
-            linearly between knots.
+        knots: coefficients by side, at knots of log distance (log2(1 + distance)) 0, 1, .. K - 1, and by trait. They
+            are interpolated linearly between knots, and constant beyond the last.
         around: surroundings of the queries: distance, side, and traits, the T numbers that describe a channel.
-        reach: log distance, by side, beyond which coefficients are constant.
+        reach: log distance, by side, beyond which coefficients are constant, too.
     """
     distance = torch.minimum(log_distance(around), reach[around.side])
     low = distance.floor().clamp(0, KNOTS - 2).long()
@@ -324,12 +325,12 @@ def at(knots: Float[Tensor, "3 K T P"], around: Surroundings, reach: Float[Tenso
 
 
 def blend(
-    coefficients: Float[Tensor, "*shape P"], predicted: Float[Tensor, "*shape"], guesses: Float[Tensor, "*shape G"]
+    coefficients: Float[Tensor, "*shape C"], predicted: Float[Tensor, "*shape"], guesses: Float[Tensor, "*shape G"]
 ) -> Float[Tensor, "*shape"]:
     """Return the weighted mean of the model's prediction and those of G simple methods, for each value.
 
     Args:
-        coefficients: P for each value. The weights are the softmax of the first 1 + G, the first of them that of the
+        coefficients: C for each value. The weights are the softmax of the first 1 + G, the first of them that of the
             model; the others are not read.
         predicted: by the model.
         guesses: predictions of the simple methods, such as the straight line between neighbours.
@@ -363,7 +364,7 @@ def calibrate(
         unseen: series held out of training; the training series, if none were.
         learnt: the training series, if others were held out; else None. Their errors count too: by how much the model
             is better there is fitted as well, and left out of the calibration. The season is looked for in them, or
-            without them in `unseen`.
+            without them in `unseen`; with position axes besides time and channel there is none.
         seed: for the draws of series and of what is hidden.
     """
     model, preprocessor = pipeline.require_autoencoder(), pipeline.require_series()
@@ -395,8 +396,8 @@ def hidden_values(pipeline: Pipeline, dataset: SeriesDataset, season: float, see
         seed: of the draws of series and of what is hidden.
 
     Returns:
-        A list of nine or ten tensors on the CPU, each with a row for each hidden value; None if no drawn series has two
-        observations:
+        A list of nine or ten tensors on the CPU, each with a row for each hidden value (several for one that was hidden
+        several times); None if no drawn series has two observations:
 
         - 0: how many independent values it counts as;
         - 1: the parameters of the distribution that the model predicts, float64;

@@ -137,7 +137,7 @@ class _Interpolating(DatasetExamples):
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
         """Return the batch of the series at `index`: observations as inputs, queries as masked tokens with values 0.
 
-        `index` has integers from 0. Nothing is random, and `epoch` is not used.
+        `index` has numbers of series, from 0. All positions and values are standardised. `epoch` is not used.
         """
         queries, lengths = self.queries, self.queries.lengths[index]
         at = np.concatenate([np.arange(*queries.offsets[i : i + 2]) for i in index])
@@ -261,9 +261,7 @@ def interpolate(
 def interpolated(
     pipeline: Pipeline, dataset: SeriesDataset, X: Any, at: Any, return_std: bool = False, positions: Any = None
 ) -> Any:
-    """Predict values at given times, in all channels, laid out like the caller's series.
-
-    Do the work of `Pipeline.interpolate`, which describes arguments, results and errors.
+    """Predict values at given times, in all channels, laid out like the caller's series (see `Pipeline.interpolate`).
 
     Args:
         pipeline: a trained one, or the shipped `any-series`.
@@ -272,6 +270,9 @@ def interpolated(
         at: times for all series, or a list of arrays of times for each; None means those of the series.
         return_std: whether to return a pair of values and standard deviations.
         positions: on the axes besides time, at these times; None without.
+
+    Raises:
+        InputError: times or positions that cannot be used; `return_std` for a model that predicts no spread.
     """
     queries, layout = queries_from(dataset, X, at, positions)
     answer = pipeline.answer(dataset, queries)
@@ -312,7 +313,8 @@ def standardise_truth(
 def time_to_nearest(dataset: SeriesDataset, queries: Queries) -> np.ndarray:
     """Return the time from each of n queries to the nearest observation of its series and channel, float64 [n].
 
-    Times are in the table's unit; infinite where the series has no observation of that channel.
+    Times are in the table's unit; infinite where the series has no observation of that channel. Only times count, not
+    further positions, and observations of any value.
     """
     channels = len(dataset.channel_names or (None,))
     times = np.concatenate([dataset.times, queries.times])

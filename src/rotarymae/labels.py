@@ -164,7 +164,7 @@ class ClassLabels(Target):
     truth = encode
 
     def objective(self, model: Classifier | Regressor, encoded: np.ndarray, config: FitConfig) -> Objective:
-        """Return the loss of fine-tuning, cross-entropy, as a module that holds the model.
+        """Return the loss of fine-tuning, cross-entropy, as a module that holds the model (`Supervised`, tempered).
 
         Args:
             model: the classifier to train.
@@ -186,8 +186,8 @@ class ClassLabels(Target):
             truth: class numbers of the training and the validation series, which are only counted.
             unseen: probabilities [n, classes] of the n validation series, by methods that have not learnt these series.
                 Only the rule "f1" needs them; without any (n = 0) this rule warns, and gives no weights.
-            config: its `decide` and `costs` give the rule.
-            reporter: shows what decide="auto" comes to, and the warning.
+            config: its `decide` and `costs` give the rule; "accuracy" empties the weights.
+            reporter: shows if decide="auto" comes to "f1", and the warning.
         """
         counts = np.bincount(truth, minlength=self.outputs)
         rule = resolve(config.decide, counts)

@@ -69,9 +69,10 @@ class Outcome:
     long_names: Mapping[Any, str] = field(default_factory=dict)
 
     def sample(self, rows: np.ndarray, most: int) -> Outcome:
-        """Return a copy of the outcome that is cut to some series, with their labels and split; call it before scoring.
+        """Return a copy of the outcome that is cut to some series; call it before scoring.
 
-        Kept are `rows`, one training and one scored series, and a training series of each class; they stay in order.
+        Cut are the data set, the labels, and of `fit` the split and the validation outputs. Kept are `rows`, one
+        training and one scored series, and a training series of each class; they stay in order.
         The copy's metrics get an entry "sample", a dictionary: "series" and "scored", the numbers of all and of scored
         series that are kept; and "stretch", which is `most`, or None if no kept series is longer.
 

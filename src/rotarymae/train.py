@@ -114,8 +114,9 @@ def train(
 ) -> FitResult:
     """Train a pipeline on a data set: split, scale, pre-train, fine-tune, and fit other methods next to the network.
 
-    Fine-tuning, and the other methods such as boosting, need labels. On one machine the same data, options and seed
-    give the same pipeline, bit for bit, unless the option `minutes` is set.
+    Fine-tuning, and the other methods such as boosting, need labels; without any, options are set as `to_interpolate`
+    says. On one machine the same data, options and seed give the same pipeline, bit for bit, unless the option
+    `minutes` is set.
 
     Args:
         dataset: S series, or arrays such as pictures.
@@ -398,8 +399,8 @@ def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = Non
     Args:
         dataset: the series or arrays to train on.
         config: options of the fit.
-        start: the trained pipeline from which training starts. Its preprocessor is used; for series with this fit's
-            windows, the pieces into which long series are cut. None fits a new preprocessor.
+        start: the trained pipeline from which training starts. Its preprocessor is used; for series without its static
+            columns, and with this fit's windows, the pieces into which long series are cut. None fits a new one.
 
     Raises:
         InputError: no series with two tokens, for pre-training; an option that does not fit the data; data with other
@@ -545,7 +546,8 @@ def pretrain(
         config: options of the fit; those of fine-tuning are not read.
         preprocessor: preprocessor of the data set, if `prepare` has fitted it already; None calls `prepare`.
         start: the pipeline to start from; it is not changed. None starts from random weights.
-        validation: another data set, whose loss chooses the best epoch; None keeps the last weights.
+        validation: another data set, whose loss chooses the best epoch. The last weights are kept if it is None, or
+            masking hides nothing in it.
         members: number of networks, at least 1.
         schedule: called with (objective, examples, validation examples, settings) before each training; returns the
             settings with another number of steps. None leaves them as they are.

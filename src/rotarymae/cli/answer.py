@@ -167,8 +167,8 @@ def interpolate_command(
     those of observations with these errors; otherwise they are those of the curve without noise.
 
     Args:
-        out: New .csv or .parquet file: id, time, channel, mean, standard deviation and bands of each value; - prints
-            CSV.
+        out: New .csv or .parquet file: id, time, channel, mean, standard deviation and bands of each value, and other
+            columns of the table of --at; - prints CSV.
         at: Prediction: table with the ids, times and channels to predict for. Give it if times differ by series;
             without a column of channels all are predicted, and ids are needed only if there are several series.
         times: Prediction: times to predict for, in every series and channel: numbers, dates (2024-03-31T10:00), or +4,
@@ -204,7 +204,7 @@ def anomalies_command(
 ) -> None:
     """Score how odd each observation is, and the stretch around it, given the others of its series.
 
-    For example: rotarymae anomalies run new.csv --out scores.csv, which also draws the oddest ones in scores.png. A
+    For example: rotarymae anomalies run new.csv --out scores.csv, which also draws the oddest in a new scores.png. A
     table alone (rotarymae anomalies new.csv --out scores.csv) is scored by any-series, which was trained on drawn
     functions. anomaly_score is the negative log-likelihood of an observation that was hidden, in nats: a spike scores
     high. stretch_score is high for a jump, a drift or a frozen sensor: it says how far the mean score of 16
@@ -296,8 +296,8 @@ def _answer(
         The pipeline that answered, and the reporter that printed.
 
     Raises:
-        InputError: a file `out` that exists or cannot be written; a table that cannot be read or answered; for a model
-            of pictures or sounds, options of tables, or `workers` None.
+        InputError: a file `out` that exists or cannot be written; a table that cannot be read or answered; `workers`
+            other than 1 for a single file; for a model of pictures or sounds, options of tables, or `workers` None.
         ShardsFailed: some tables of a folder cannot be answered; all others are done.
     """
     from rotarymae import scale

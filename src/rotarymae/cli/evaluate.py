@@ -46,7 +46,7 @@ def evaluate_command(
     For example: rotarymae evaluate run new.csv --labels kinds.csv --label kind --out metrics.json; or rotarymae
     evaluate run new.csv --horizon 6h, which compares with the last value, the season before, the drift and the mean.
     Labels need a MODEL that was trained with some; a folder of pictures or sounds has one folder per class inside. A
-    warning says how many of the series the model was trained or chosen on.
+    warning says how many of the series the model was trained or chosen on, if any.
 
     Args:
         out: New JSON file for the metrics. Name it to keep them; with --at, a PNG picture of the same name is written
@@ -54,7 +54,7 @@ def evaluate_command(
         at: Scoring: also score predictions of series that are cut off this long after their first observation: 30 (in
             the table's unit of time) or, if times are dates, 6h or 2d. Give it to see how early predictions are good.
         first: Scoring: with --at, column of flags, such as detections: times count from the first observation where it
-            is not 0. Name it if series begin long before the event.
+            is not 0; series without one are left out. Name it if series begin long before the event.
         horizon: Scoring: score forecasts of values instead of labels: of the next 30 (in the table's unit of time) or,
             if times are dates, 6h or 2d, from eight times in each series. Give it for a model that is to forecast.
     """
@@ -171,7 +171,7 @@ def _forecast_metrics(
         InputError: a model without an autoencoder of series; a table or a horizon that cannot be read.
 
     Warns:
-        InputWarning: some of the series are those that the model was trained on.
+        InputWarning: some of the series are those that the model was trained or chosen on.
     """
     from rotarymae.pipeline import Pipeline
     from rotarymae.scoring import evaluate_forecasts
@@ -217,7 +217,8 @@ def _first_flagged(dataset: SeriesDataset, source: tables.Source, layout: tables
         name: the column of flags.
 
     Raises:
-        InputError: a column `name` that has another role in `layout` ("column-twice"), or that cannot be read.
+        InputError: a column `name` that `layout` names as ids, times or channels, say ("column-twice"), though not as
+            values; or that cannot be read.
     """
     of_flags = replace(layout, values=(name,), errors=(), static=(), upper_limits=(), lower_limits=())
     flags = tables.read_table(source, of_flags)

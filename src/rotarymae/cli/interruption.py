@@ -66,8 +66,8 @@ def stopping_on_signals() -> Iterator[None]:
 def ending(command: str, note: str) -> Iterator[None]:
     """Print an error or a stop of the `with` block to standard error, and exit with its code.
 
-    Nothing happens after a block without an error. Errors that are neither the library's (`RotaryMAEError`) nor OSError
-    pass unchanged, as does SystemExit.
+    SIGINT and SIGTERM stop the block, see `stopping_on_signals`. Nothing happens after a block without an error. Errors
+    that are neither the library's (`RotaryMAEError`) nor OSError pass unchanged, as does SystemExit.
 
     Args:
         command: its name, with which the text begins.

@@ -34,7 +34,7 @@ class _Supervised(ArrayOptions, FinetuningOptions, Estimator, ABC):
 
     @classmethod
     def _suited(cls, pipeline: Pipeline, folder: str | Path) -> Pipeline:
-        """Return the pipeline, loaded from `folder`; raise InputError unless it was fine-tuned for `task`."""
+        """Return `pipeline`, which was loaded from `folder`; raise InputError if it was not fine-tuned for `task`."""
         if pipeline.labels is None or pipeline.labels.task != cls.task:
             raise InputError(
                 f"{folder} holds a {type(pipeline.model).__name__}; {cls.__name__} needs one that was fine-tuned for "
@@ -264,7 +264,7 @@ class RoMAERegressor(RegressorMixin, _Supervised):
     def _score(self, truth: Any, predicted: np.ndarray) -> float:
         """Return R² of predicted numbers, the mean over outputs; a true value that is NaN is left out.
 
-        `truth` and `predicted` are [S] or [S, outputs].
+        It is NaN if fewer than two are left of an output. `truth` and `predicted` are [S] or [S, outputs].
         """
         from sklearn.metrics import r2_score
 

@@ -43,7 +43,7 @@ class Inputs:
         channels: the channel as a one-hot vector of this length; 0 for none. A band's colour is learnt faster from it
             than from the channel's position alone.
         signal_to_noise: pairs (column, column of its standard error), each of which gives asinh(value / error), or 0
-            where the error is missing or not positive.
+            where the error is missing or not positive; NaN where only the value is missing.
     """
 
     channels: int = 0
@@ -132,7 +132,8 @@ class ObservationPreprocessor(Preprocessor):
         position_names: the further position columns, next to time; each has an axis of its own.
         transforms: how each of the V values is scaled: "standard" to mean 0 and deviation 1, "robust" likewise with
             heavy tails compressed, "asinh" compressed from the median on, or "none" as it is.
-        origin: "first" counts times from each series' first observation, "zero" from the table's zero.
+        origin: "first" counts times from each series' first observation (a stray early one aside), "zero" from the
+            table's zero.
         channel_spacing: distance of neighbouring channels on the channel axis; the first channel is at this position.
         inputs: what the encoder reads of an observation in addition to its values.
         join_times: whether the observations of one time are one token, with all channels' values as its features.
@@ -206,7 +207,7 @@ class ObservationPreprocessor(Preprocessor):
         errors: Sequence[str] = (),
         **settings: Any,
     ) -> ObservationPreprocessor:
-        """Create a preprocessor with the statistics of a training set.
+        """Create a preprocessor with the statistics of a training set, without static columns.
 
         Args:
             dataset: the training set; its last value columns are the `errors`.
@@ -362,7 +363,9 @@ class ObservationPreprocessor(Preprocessor):
     def tokens(self, rows: Rows) -> Tokens:
         """Return the tokens of a batch of series, before any is hidden, without checking their numbers.
 
-        With joined times, a token has the values of its own time only; `complete` adds what was observed before.
+        A token has V standardised values, then, as far as there are such, the logarithms of their errors, the further
+        `inputs`, and the sides of limits. With joined times, it has the values of all channels at its own time only;
+        `complete` adds what was observed before.
         """
         real, width = rows.real, len(self.value_names)
         values = torch.where(real[..., None], rows.values.double(), 0.0)
@@ -485,7 +488,10 @@ class ObservationPreprocessor(Preprocessor):
         self.warn_of_other_units(dataset)
 
     def warn_of_other_times(self, dataset: SeriesDataset) -> None:
-        """Warn (InputWarning) if times are dates or durations here and were numbers in training, or vice versa."""
+        """Warn (InputWarning) if times are dates or durations here and were numbers in training, or vice versa.
+
+        Nothing is compared if `dates` is None.
+        """
         if self.dates is None or self.dates == (dataset.time_unit is not None):
             return
         kinds = ("dates or durations", "numbers")
@@ -519,7 +525,7 @@ class ObservationPreprocessor(Preprocessor):
                 )
 
     def warn_of_other_units(self, dataset: SeriesDataset) -> None:
-        """Warn, by one InputWarning, of channels whose values lie far from training's, or spread unlike them.
+        """Warn, by one InputWarning, of channels (else columns) whose values lie far from training's, or spread unlike.
 
         They may be in another unit. Standardised as in training, they have a median beyond ±5, an interquartile range
         beyond 10, or a deviation below 0.002 but not 0. A large data set is sampled. Nothing is compared if there are
@@ -556,7 +562,7 @@ class ObservationPreprocessor(Preprocessor):
         require_positive(width=values.width, std=values.std, limit=values.limit, units=positions.units)
 
     def describe(self) -> dict[str, Any]:
-        """Return {topic: description} of how values and times are scaled, for reports and model cards."""
+        """Return {topic: description} of how series become tokens, such as their unit of time, for model cards."""
         units = zip(self.position_names, self.positions.units[1:].tolist(), strict=True)
         return {
             "values": dict(zip(self.value_names, self.transforms, strict=True)),

@@ -116,7 +116,7 @@ def answer_shards(
         out: the folder of outputs, which is created if it is missing.
         workers: number of processes on this computer, at least 1; 1 is this process alone. Other computers may work on
             the same folder at the same time.
-        on_step: called with (files done, files in all); None for none.
+        on_step: called with (files done or failed, files in all); None for none.
 
     Raises:
         InputError: `out` holds outputs of another model, other options or something else, or cannot be written; no

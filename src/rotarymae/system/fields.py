@@ -24,7 +24,8 @@ from rotarymae.errors import InputError, did_you_mean, listed
 def field_docs(group: type) -> dict[str, str]:
     """Return {field: text} for a dataclass: the string literal below each field in its source, on one line.
 
-    Fields of base classes come first. Fields without a string are left out. Raises OSError without the source file.
+    Fields of base classes come first. Fields without a string are left out. The result is cached: copy it to change it.
+    Raises OSError without the source file.
     """
     docs: dict[str, str] = {}
     for kind in reversed(group.__mro__):
@@ -133,8 +134,8 @@ def without_numpy(value: Any) -> Any:
 def fits(value: Any, kind: Any) -> bool:
     """Return whether a value is of the type that an annotation names, also inside lists, tuples and dictionaries.
 
-    A whole number fits float, but NaN and infinity do not; a list fits a tuple; any dictionary fits a dataclass; True
-    and False fit bool only.
+    A whole number fits float, but NaN and infinity do not; a list fits a tuple; any dictionary fits a dataclass, and
+    nothing else does; True and False fit bool only.
 
     Args:
         value: any value; numpy's scalars do not fit int, str and bool.
@@ -217,7 +218,10 @@ def _read(value: Any, kind: Any, name: str) -> Any:
 
 
 def _wrong(name: str, value: Any, kind: Any) -> InputError:
-    """Return the error, for the caller to raise, that says that a field's value does not fit its annotation `kind`."""
+    """Return the error, for the caller to raise, that says that a field's value does not fit its annotation `kind`.
+
+    Its code is "unknown-option" for a Literal.
+    """
     text, options = repr(value), get_args(kind)
     if get_origin(kind) is Literal:
         known = f"{listed(options)}.{did_you_mean(value, options)}"

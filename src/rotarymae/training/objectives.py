@@ -72,9 +72,10 @@ class Pretraining(Objective):
     def forward(self, batch: Batch) -> Loss:
         """Predict the hidden tokens of a batch from the visible ones; return the loss at their observed values.
 
-        The loss is the negative log-likelihood, as `Loss` (sum over the values, number of values). If the batch has
-        the errors of measurement, their variance is added to the predicted one. `beta` is used in training mode only.
-        Raises AssertionError for a batch without `masked`, the hidden tokens.
+        The loss is the negative log-likelihood, or the squared error if the model predicts no spread, as `Loss` (sum
+        over the values, limits such as <5 included, number of values). If the batch has the errors of measurement,
+        their variance is added to the predicted one. `beta` is used in training mode only. Raises AssertionError for a
+        batch without `masked`, the hidden tokens.
         """
         assert batch.masked is not None, "pre-training needs batches with masked tokens"
         assert isinstance(self.model, MaskedAutoencoder)
