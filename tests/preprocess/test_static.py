@@ -68,8 +68,8 @@ def test_what_says_nothing_is_refused():
         static_features(made, replace(people(age=[1.0, 2.5]), static={}))
     with refuses("'age' holds 'old'", "in training it held numbers"):
         static_features(made, people(age=["old", "young"]))
-    nothing = replace(people(age=[1.0, 2.5]), static={"age": np.array([None, None])})
-    assert not static_features(made, nothing).any()
+    for empty in (np.array([None, None]), np.array(["NaT", "NaT"], "M8[D]")):
+        assert not static_features(made, replace(people(age=[1.0, 2.5]), static={"age": empty})).any()
 
 
 def test_batches_carry_the_features_of_their_series():

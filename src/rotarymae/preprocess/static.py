@@ -104,7 +104,8 @@ class StaticColumn:
         """Return a column [S] as float64: numbers as they are, categories as their index in `categories`.
 
         A missing value is NaN. A category unknown from training is -1, and an InputWarning names it. Categories are
-        compared as text: 3.0 is "3". Raises InputError for text or dates where training had numbers.
+        compared as text: 3.0 is "3". Raises InputError for text or dates, unless all missing, where training had
+        numbers.
         """
         gone = _missing(column)
         if self.categories is None:
@@ -113,7 +114,9 @@ class StaticColumn:
                 raise InputError(
                     f"the static column {self.name!r} holds {strange!r}, and in training it held numbers; give numbers."
                 )
-            return np.where(gone, np.nan, np.where(gone, 0, column).astype(np.float64))
+            numbers = np.full(len(column), np.nan)
+            numbers[~gone] = column[~gone]
+            return numbers
         # Whether a text file's 3 is a number or a text depends on what else stands in its column.
         known = {cells.as_text(one): i for i, one in enumerate(self.categories)}
         index = np.array(
