@@ -204,8 +204,9 @@ def interpolate(
     def read(model: torch.nn.Module, batch: Batch) -> list[np.ndarray]:
         """Predict a batch's queries: return an array [n, V, P + 1] for each of its series, with n queries of V values.
 
-        The first P numbers are the parameters of the distribution, calibrated if the pipeline has a calibration. The
-        last says how far the band widens to the spread of the channel, from 0 to 1; it is 0 without calibration.
+        With joined times, V counts the values of all channels. The first P numbers are the parameters of the
+        distribution, calibrated if the pipeline has a calibration. The last says how far the band widens to the spread
+        of the channel, from 0 to 1; it is 0 without calibration.
         """
         assert isinstance(model, MaskedAutoencoder) and batch.masked is not None
         parameters = predict_at(model, batch.inputs, batch.masked.positions, batch.masked.padding, chunk)

@@ -81,8 +81,8 @@ class ClassLabels(Target):
             series: number of series.
 
         Raises:
-            InputError: another number of labels or several per series, a missing label, labels of other types than
-                strings, numbers and booleans, strings among numbers, or a single class.
+            InputError: another number of labels, or an axis more, as in [series, 1]; a missing label; labels of other
+                types than strings, numbers and booleans; strings among numbers; a single class; no series.
         """
         labels = one_per_series(targets, series)
         if labels.ndim != 1:
@@ -385,7 +385,7 @@ def choose_labels(targets: Any, name: str = "auto") -> type[Labels]:
     """Return the class that handles the targets of a task: ClassLabels, NumberTargets or EventTimes.
 
     Args:
-        targets: labels of all labelled series.
+        targets: labels of all labelled series. Numbers in an array of objects count as texts.
         name: of the task, "classification", "regression" or "survival". "auto" is survival for structured arrays
             (durations with a status), regression if some number is not whole, and else classification.
 

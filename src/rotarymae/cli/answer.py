@@ -122,12 +122,13 @@ def explain_command(
     """Measure how much each observation matters to the network's prediction, by leaving out each in turn.
 
     For example: rotarymae explain run new.csv --out importance.csv. MODEL must have been trained with labels; its
-    network is explained, not boosted trees. The file has a row per observation: id, time, channel, values, importance,
-    and the network's prediction for the series. The importance is by how much the logarithm of the predicted class's
-    probability falls without the observation, negative where this speaks against the class; of a regression, how far
-    the prediction moves, in standard deviations of the training targets, never negative; of a time to an event, by how
-    much the observation lengthens the expected time. It is empty for a series of one observation, and for one that is
-    longer than the model reads at a time, which a warning names.
+    network is explained, not boosted trees. The file has a row per observation: id, time, channel, values (and which
+    are limits), importance, and the network's prediction for the series. The importance is by how much the logarithm of
+    the predicted class's probability falls without the observation, negative where this speaks against the class; of a
+    regression, how far the prediction moves, in standard deviations of the training targets, never negative; of a time
+    to an event, by how much the observation lengthens the expected time. It is empty for a series of one observation,
+    and for one that is longer than the model reads at a time, which a warning names. A series without observations has
+    a row with its id.
 
     Args:
         out: New .csv or .parquet file, with a row per observation; - prints CSV.
@@ -167,8 +168,8 @@ def interpolate_command(
     those of observations with these errors; otherwise they are those of the curve without noise.
 
     Args:
-        out: New .csv or .parquet file: id, time, channel, mean, standard deviation and bands of each value, and other
-            columns of the table of --at; - prints CSV.
+        out: New .csv or .parquet file: id, time, channel, mean, standard deviation and bands of each value, distance to
+            the nearest observation in time, and other columns of the table of --at; - prints CSV.
         at: Prediction: table with the ids, times and channels to predict for. Give it if times differ by series;
             without a column of channels all are predicted, and ids are needed only if there are several series.
         times: Prediction: times to predict for, in every series and channel: numbers, dates (2024-03-31T10:00), or +4,
@@ -208,11 +209,12 @@ def anomalies_command(
     table alone (rotarymae anomalies new.csv --out scores.csv) is scored by any-series, which was trained on drawn
     functions. anomaly_score is the negative log-likelihood of an observation that was hidden, in nats: a spike scores
     high. stretch_score is high for a jump, a drift or a frozen sensor: it says how far the mean score of 16
-    observations, hidden together, lies from that of other stretches, in robust standard deviations.
+    observations, hidden together, lies from that of other stretches, in robust standard deviations; it is empty where a
+    channel has fewer.
 
     Args:
-        out: New .csv or .parquet file, a row per observation: id, time, channel, values, two scores per value; - prints
-            CSV, and draws nothing.
+        out: New .csv or .parquet file, a row per observation: id, time, channel, values (and which are limits), two
+            scores per value; - prints CSV, and draws nothing.
     """
     from rotarymae import scale
     from rotarymae.cli.oddest import draw_oddest

@@ -41,7 +41,7 @@ def evaluate_command(
     precision: ComputedIn = "auto",
     quiet: Quiet = False,
 ) -> None:
-    """Score predictions of labelled series, or forecasts of any, that the model has not seen; print and write metrics.
+    """Score a model on series that it has not seen: its predictions of labels, or its forecasts; print the metrics.
 
     For example: rotarymae evaluate run new.csv --labels kinds.csv --label kind --out metrics.json; or rotarymae
     evaluate run new.csv --horizon 6h, which compares with the last value, the season before, the drift and the mean.
@@ -168,7 +168,8 @@ def _forecast_metrics(
     and under "interpolation" {column of values: scores}, as in metrics.json. The arguments are those of the command.
 
     Raises:
-        InputError: a model without an autoencoder of series; a table or a horizon that cannot be read.
+        InputError: a model without an autoencoder of series; a table or a horizon that cannot be read; no observation
+            within the horizon.
 
     Warns:
         InputWarning: some of the series are those that the model was trained or chosen on.

@@ -23,7 +23,7 @@ history_ : dict
 def documented(cls: Class) -> Class:
     """Add numpydoc sections of parameters and attributes to the docstring of a dataclass, in place; return the class.
 
-    Parameters are its fields, documented by the strings below them in the source. In these the command's options become
+    Parameters are its fields, each documented by a string below it in the source. In these the command's options become
     parameters: --batch-size batch_size, and --no-cls-token cls_token=False. Options that the class lacks, such as
     --minutes, stay. The docstring may have a section of attributes at its end, which `ATTRIBUTES` then prolongs;
     otherwise `ATTRIBUTES` is that section.
@@ -43,7 +43,7 @@ def documented(cls: Class) -> Class:
 
 
 def _type(annotation: Any) -> str:
-    """Return an evaluated annotation as numpydoc writes it, as text: choices in braces, alternatives with "or"."""
+    """Return an evaluated annotation as numpydoc writes it: "{'a', 'b'}", "int or None", "tuple of int" and so on."""
     if get_origin(annotation) is Literal:
         return "{" + ", ".join(repr(choice) for choice in get_args(annotation)) + "}"
     if get_origin(annotation) in (Union, types.UnionType):

@@ -48,10 +48,10 @@ class _Supervised(ArrayOptions, FinetuningOptions, Estimator, ABC):
         Parameters
         ----------
         X : SeriesDataset, DataFrame, array or list
-            The S series: a `SeriesDataset`; a data frame, whose columns `id`, `time`, `channel` and `values` name; a
-            list of (times, values); or an array [S, channels, time], in which NaN is a missing observation. Also
-            pictures, videos and sounds, with `patch_size` or `sample_rate`. For times to an event give only
-            observations from before the durations began: later ones would tell how long they were.
+            The S series: a `SeriesDataset`; a data frame, whose columns the parameters `id`, `time`, `channel` and
+            `values` name; a list of (times, values); or an array [S, channels, time], in which NaN is a missing
+            observation. Also pictures, videos and sounds, with `patch_size` or `sample_rate`. For times to an event
+            give only observations from before the durations began: later ones would tell how long they were.
         y : array, dict, str, DataFrame or tuple
             The target of each series: an array in the order of the series; a dict from ids to targets; or the name of a
             column of the data frame. The classifier takes classes [S] of any type, the regressor numbers [S] or [S,
@@ -124,14 +124,14 @@ class _Supervised(ArrayOptions, FinetuningOptions, Estimator, ABC):
         Returns
         -------
         float
-            A classifier's accuracy; a regressor's R², the mean over outputs, NaN for a single series; for times to an
-            event Harrell's concordance: the share of pairs predicted in the order of their events, among those whose
-            order is known; NaN if there is no such pair.
+            A classifier's accuracy; a regressor's R², the mean over outputs, NaN if one has a single target; for times
+            to an event Harrell's concordance: the share of pairs predicted in the order of their events, among those
+            whose order is known; NaN if there is no such pair.
 
         Raises
         ------
         InputError
-            Series or targets laid out otherwise than in `fit`; no target at all.
+            Series or targets laid out otherwise than in `fit`; no target at all, or none of an output.
         NotFittedError
             Before `fit`.
         """
@@ -264,7 +264,8 @@ class RoMAERegressor(RegressorMixin, _Supervised):
     def _score(self, truth: Any, predicted: np.ndarray) -> float:
         """Return R² of predicted numbers, the mean over outputs; a true value that is NaN is left out.
 
-        It is NaN if fewer than two are left of an output. `truth` and `predicted` are [S] or [S, outputs].
+        It is NaN if an output has one true value only, and InputError is raised if it has none. `truth` and `predicted`
+        are [S] or [S, outputs].
         """
         from sklearn.metrics import r2_score
 

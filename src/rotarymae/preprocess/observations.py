@@ -213,10 +213,10 @@ class ObservationPreprocessor(Preprocessor):
             dataset: the training set; its last value columns are the `errors`.
             transforms: {value column: how it is scaled}, "robust", "standard", "asinh" or "none"; the others get
                 "robust". `values.WORDS` describes them.
-            time_unit: the unit of positions in time, in the table's unit, positive; None measures it (by
-                `PositionScaling.fit`).
+            time_unit: the unit of positions in time, in the table's unit, positive, which is not checked here; None
+                measures it (by `PositionScaling.fit`).
             origin: "first" counts times from each series' first observation, "zero" from the table's zero.
-            channel_spacing: distance of neighbouring channels on the channel axis, a positive number.
+            channel_spacing: distance of neighbouring channels on the channel axis, positive, which is not checked here.
             inputs: further inputs, from `Inputs.fit`; None means none.
             join_times: one token for each time instead of one for each observation.
             errors: columns of standard errors, one for each other value column.

@@ -91,7 +91,7 @@ def map_parts(parts: Iterable[Columns], folder: str | Path | None = None) -> Col
         folder: where the files go; the system's temporary folder if None.
 
     Raises:
-        OSError: there is no room.
+        OSError: there is no room, or no such folder.
     """
     files: dict[str, Any] = {}
     first: Columns | None = None

@@ -231,7 +231,7 @@ class Plan:
         """Return the settings of a training, changed to as many steps as fit into the training's share of the time.
 
         There is at least one step. Without the option `minutes` the settings are returned unchanged, and nothing else
-        happens. Otherwise the time of a token and of a step is measured, which leaves the weights as they are. The
+        happens. Otherwise the time of a token (kept in `token`) and of a step is measured; the weights stay. The
         number of steps is stored in plan.json, and printed with the time at which the run will end; fewer than 100
         steps give a warning. If plan.json has a number for this stage, as in a resumed run, that is taken, and nothing
         is printed.
