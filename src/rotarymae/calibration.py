@@ -169,10 +169,10 @@ class Calibration(nn.Module):
         """Fit the buffers other than `season`, in place, to n hidden values and the model's predictions of them.
 
         The weights of the model and of simple methods (such as the straight line between neighbours) are fitted by
-        squared errors, then the spread by likelihood. If some of the values are limits, the second step also fits the
-        weights: the mean of the values that were measured is not that of all. Values on a side where all are limits
-        count for nothing, as they are likely under any spread that is large enough. For a model without a spread, only
-        the first step is made.
+        squared errors (of a limit if the mean is on its wrong side, else 0), then the spread by likelihood. If some of
+        the values are limits, the second step also fits the weights: the mean of the values that were measured is not
+        that of all. Values on a side where all are limits count for nothing, as they are likely under any spread that
+        is large enough. For a model without a spread, only the first step is made.
 
         Args:
             parameters: P of the model's likelihood, its prediction of each hidden value.
@@ -283,7 +283,7 @@ class Calibration(nn.Module):
             return knots, offsets, PRIOR_FREEDOM + FREEDOM_SPREAD * free[2]
 
         def closure() -> Tensor:
-            """Return the loss plus penalties at this step, and store its gradient in the free coefficients."""
+            """Return the loss plus penalties at this step, a scalar, and store its gradient in what is fitted."""
             optimizer.zero_grad()
             rough = free[0].diff(dim=1).square().sum() + (free[0] - center).square().sum() / 50
             rough = rough + GAP_PENALTY * free[0][:, :, TRAITS:].square().sum()

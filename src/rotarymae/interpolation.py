@@ -177,9 +177,9 @@ def interpolate(
         on_step: called with (batches done, batches in all), for progress bars; None for none.
 
     Raises:
-        InputError: a model that is not a MaskedAutoencoder of series; queries that `check_queries` refuses, or without
-            an error for each value; series that the preprocessor's `check` refuses; predictions that are NaN or
-            infinite.
+        InputError: a model that is not a MaskedAutoencoder of series; queries that `check_queries` refuses, or with
+            errors for another number of values than are predicted; series that the preprocessor's `check` refuses;
+            predictions that are NaN or infinite.
 
     Warns:
         InputWarning: queries far beyond the times of training; more queries than a "joint" decoder answers well; series
@@ -314,8 +314,8 @@ def standardise_truth(
 def time_to_nearest(dataset: SeriesDataset, queries: Queries) -> np.ndarray:
     """Return the time from each of n queries to the nearest observation of its series and channel, float64 [n].
 
-    Times are in the table's unit; infinite where the series has no observation of that channel. Only times count, not
-    further positions, and observations of any value.
+    Times are in the table's unit; infinite where the series has no observation of that channel. Further positions do
+    not count, nor does it matter which values were observed.
     """
     channels = len(dataset.channel_names or (None,))
     times = np.concatenate([dataset.times, queries.times])

@@ -303,7 +303,7 @@ def _choose(
         rows: indices of the training and the validation series.
         fitted: boosting and the other methods, with their predictions of validation series.
         config: its options `predictor`, `decide` and `costs` are used.
-        reporter: says which rule decides classes, and warns if a choice is not possible.
+        reporter: says if decide="auto" comes to the rule "f1", and warns if a choice is not possible.
     """
     pipeline, labels, split = result.pipeline, result.pipeline.require_labels(), result.split
     assert split is not None
@@ -394,7 +394,7 @@ def to_interpolate(config: FitConfig, dataset: AnyDataset) -> FitConfig:
 
 
 def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = None) -> AnyPreprocessor:
-    """Return the fitted preprocessor of a training set, after checking everything that training could refuse.
+    """Return the fitted preprocessor of a training set, after checking all that training could refuse, except labels.
 
     Args:
         dataset: the series or arrays to train on.

@@ -301,6 +301,7 @@ def _answer(
         InputError: a file `out` that exists or cannot be written; a table that cannot be read or answered; `workers`
             other than 1 for a single file; for a model of pictures or sounds, options of tables, or `workers` None.
         ShardsFailed: some tables of a folder cannot be answered; all others are done.
+        RotaryMAEError, OSError: what `open_question` raises, as for a damaged model; a worker or the disk fails.
     """
     from rotarymae import scale
 

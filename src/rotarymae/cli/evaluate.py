@@ -170,6 +170,7 @@ def _forecast_metrics(
     Raises:
         InputError: a model without an autoencoder of series; a table or a horizon that cannot be read; no observation
             within the horizon.
+        ModelDirectoryError: a folder that is no whole model.
 
     Warns:
         InputWarning: some of the series are those that the model was trained or chosen on.
@@ -218,8 +219,8 @@ def _first_flagged(dataset: SeriesDataset, source: tables.Source, layout: tables
         name: the column of flags.
 
     Raises:
-        InputError: a column `name` that `layout` names as ids, times or channels, say ("column-twice"), though not as
-            values; or that cannot be read.
+        InputError: a column `name` that is also that of ids, times, positions, channels or `flags` ("column-twice"), or
+            that cannot be read.
     """
     of_flags = replace(layout, values=(name,), errors=(), static=(), upper_limits=(), lower_limits=())
     flags = tables.read_table(source, of_flags)
@@ -234,7 +235,8 @@ def _warn_of_training_series(run: Path, ids: np.ndarray) -> None:
 
     Args:
         run: folder of the model. Its predictions.parquet says in which part of the run each series was; those of any
-            part but "test" count. Without this file, or a column "part" in it, nothing is checked.
+            part but "test" count. Without this file, or a column "part" in it, nothing is checked; a damaged one raises
+            Arrow's error.
         ids: [S] ids of the series to be scored.
     """
     import pyarrow.parquet as pq

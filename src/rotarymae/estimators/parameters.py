@@ -23,10 +23,10 @@ history_ : dict
 def documented(cls: Class) -> Class:
     """Add numpydoc sections of parameters and attributes to the docstring of a dataclass, in place; return the class.
 
-    Parameters are its fields, each documented by a string below it in the source. In these the command's options become
-    parameters: --batch-size batch_size, and --no-cls-token cls_token=False. Options that the class lacks, such as
-    --minutes, stay. The docstring may have a section of attributes at its end, which `ATTRIBUTES` then prolongs;
-    otherwise `ATTRIBUTES` is that section.
+    Parameters are its fields, each documented by a string below it in the source. Options of the command in these texts
+    become parameters: --batch-size becomes batch_size, and --no-cls-token becomes cls_token=False. Options that the
+    class lacks, such as --minutes, stay. The docstring may have a section of attributes at its end, to which
+    `ATTRIBUTES` is added; otherwise `ATTRIBUTES` is that section.
     """
     lines, docs, hints = ["Parameters", "----------"], field_docs(cls), get_type_hints(cls)
     for field in dataclasses.fields(cls):

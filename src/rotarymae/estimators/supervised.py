@@ -53,12 +53,12 @@ class _Supervised(ArrayOptions, FinetuningOptions, Estimator, ABC):
             observation. Also pictures, videos and sounds, with `patch_size` or `sample_rate`. For times to an event
             give only observations from before the durations began: later ones would tell how long they were.
         y : array, dict, str, DataFrame or tuple
-            The target of each series: an array in the order of the series; a dict from ids to targets; or the name of a
-            column of the data frame. The classifier takes classes [S] of any type, the regressor numbers [S] or [S,
-            outputs]. Survival takes whether the event was seen, and the duration, in this order: a structured array, as
-            scikit-survival's `Surv`; a data frame of two columns, with the ids as index or in the order of the series;
-            or a tuple of two arrays, or of the names of two columns. A series whose target is None or NaN is not
-            fine-tuned on.
+            The target of each series: an array in the order of the series; a dict from ids to targets, or a pandas
+            Series with the ids as index; or the name of a column of the data frame. The classifier takes classes [S],
+            which are texts, whole numbers or booleans, the regressor numbers [S] or [S, outputs]. Survival takes
+            whether the event was seen, and the duration, in this order: a structured array, as scikit-survival's
+            `Surv`; a data frame of two columns, with the ids as index or in the order of the series; or a tuple of two
+            arrays, or of the names of two columns. A series whose target is None or NaN is not fine-tuned on.
 
         Returns
         -------

@@ -33,8 +33,8 @@ def features(dataset: Any) -> tuple[Floats, tuple[str, ...]]:
     For each pair of a channel and a value column there are the basic features of `partners.shapes.FEATURES`, which has
     the formulas. With at most 12 such pairs there are more: the other features of `FEATURES`, how each channel goes
     before and after the peak (`course`), and how two channels differ (`between`). With several channels, these are of
-    the first value column only, and there are features of all channels together, of every value column. For any number
-    of pairs of several channels, the last feature is the number of channels that a series has.
+    the first value column only, and there are features of all channels together, of every value column. With several
+    channels, whatever the number of pairs, the last feature is the number of channels that a series has.
 
     The standard errors of the first value column (`flux_err` for `flux`) have no features themselves. Times count from
     the series' first observation, in the data's unit. Limits (censored values, such as <5) count as missing, but a data
