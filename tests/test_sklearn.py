@@ -21,6 +21,7 @@ from rotarymae.data import plasticc
 from rotarymae.errors import InputWarning
 from rotarymae.preprocess import Inputs
 from rotarymae.tables import as_dataset
+from rotarymae.targets import as_targets, has_label, narrowed
 
 SMALL = {"embed_dim": 12, "num_heads": 1, "depth": 1, "decoder_embed_dim": 12, "decoder_num_heads": 1}
 SMALL |= {"decoder_depth": 1, "pretrain_epochs": 1, "min_steps": 0, "batch_size": 8}
@@ -173,6 +174,7 @@ def test_rows_of_a_table_are_series_of_one_channel():
     assert padded.predict(rows)[0].shape == (8, 1)  # without times: a series' own
 
 
+@pytest.mark.filterwarnings("ignore:A column-vector y")  # scikit-learn's
 def test_what_a_mask_hides_is_missing(gappy):
     array, labels = gappy
     hidden = np.ma.masked_array(np.nan_to_num(array, nan=1e6), np.isnan(array))
@@ -188,8 +190,16 @@ def test_what_a_mask_hides_is_missing(gappy):
     some = np.ma.masked_array(np.arange(16.0), np.arange(16) < 2)
     with pytest.warns(InputWarning, match="2 of 16 series have no label"):
         RoMAERegressor(**BOTH).fit(array, some)
-    with pytest.warns(InputWarning, match="2 of 16 series have no label"):
-        RoMAEClassifier(**BOTH).fit(array, np.ma.masked_array(labels, np.arange(16) < 2))
+    for y in (labels, labels[:, None]):
+        with pytest.warns(InputWarning, match="2 of 16 series have no label"):
+            RoMAEClassifier(**BOTH).fit(array, np.ma.masked_array(y, np.broadcast_to(np.arange(16) < 2, y.T.shape).T))
+
+
+@pytest.mark.parametrize("labels", [[1, 0, 2], [0.5, 1.5, 2.5], ["a", "b", "c"], [True, False, True]])
+def test_labels_under_a_mask_are_missing(labels):
+    targets = as_targets(np.ma.masked_array(labels, [False, True, False]))
+    assert targets.tolist() == [labels[0], None, labels[2]] and has_label(targets).tolist() == [True, False, True]
+    assert type(targets) is np.ndarray and narrowed(targets[has_label(targets)]).dtype == np.array(labels).dtype
 
 
 @pytest.mark.filterwarnings("ignore:A column-vector y")  # scikit-learn's, of a frame with one column

@@ -62,12 +62,12 @@ def odd_observations(pipeline: Pipeline, dataset: SeriesDataset, on_step: Step =
 
     A stretch is odd if it lies far from what the rest predicts, or is predicted too well. Stretches of consecutive
     observations of a channel are hidden, so that a jump or a drift cannot be predicted from its other half. Losses are
-    averaged over runs of about `RUN` observations. The second score is how far the mean loss of an observation's oddest
+    averaged over runs of about 16 observations. The second score is how far the mean loss of an observation's oddest
     run lies above the median of all runs of its channel, in robust standard deviations; or below it for observations
-    that were hidden one by one, if that is more.
+    that were hidden one by one, if that is more. `on_step` is called with (steps done, steps in all).
 
     Returns:
-        Two arrays [observations, value columns]; the second is NaN where a channel of a series has fewer than `RUN`
+        Two arrays [observations, value columns]; the second is NaN where a channel of a series has fewer than 16
         observations.
     """
     steps = [_part(on_step, k, 3) for k in range(3)]
@@ -100,11 +100,12 @@ def anomaly_score(pipeline: Pipeline, dataset: SeriesDataset, on_step: Step = No
 
 
 def _losses(pipeline: Pipeline, dataset: SeriesDataset, masks: Sequence[np.ndarray], on_step: Step) -> np.ndarray:
-    """Hide the observations of each mask in turn, predict them, and return the loss of each, in nats [n, V].
+    """Hide the observations of each mask in turn, predict them, and return the `hidden_losses` of all n, [n, V].
 
     Args:
         masks: bool [n] each; no observation is in two of them, and no series is hidden as a whole. The losses of those
             in none are NaN.
+        on_step: called with (steps done, steps in all).
     """
     series = np.repeat(np.arange(len(dataset)), dataset.lengths)
     scores = np.full((len(series), len(pipeline.predicted_names(dataset))), np.nan)
@@ -138,9 +139,13 @@ def _run_means(
 ) -> np.ndarray:
     """Return the mean loss of a run of neighbouring observations around each, [n, V]: the more extreme of two runs.
 
-    The runs of a channel begin every 16 observations, and once more shifted by half of that; the first and the last of
-    a channel may be shorter or longer. Losses are [n, V], `group`, `place` and `count` those of `_places`, and
-    `extreme` is np.maximum or np.minimum.
+    The runs of a channel of a series begin every 16 observations, and once more shifted by half of that; the first and
+    the last may be shorter or longer. Losses are [n, V]; one that is NaN makes its runs NaN.
+
+    Args:
+        group, place, count: int [n], the number of an observation's pair of series and channel, its rank there from 0,
+            and the number of observations of the pair.
+        extreme: np.maximum or np.minimum.
     """
     means = []
     for shift in (0, RUN // 2):

@@ -168,7 +168,7 @@ def interpolation(
         sides: int [n], -1 for upper limits, which are drawn as arrows down, 1 for lower limits, arrows up, and 0 for
             values; None means all are values. Hidden limits are drawn like others.
         hidden: bool [n], True for observations that the model did not see; None means that it saw all.
-        curve: predicted curves; None for none.
+        curve: predicted means and bands; None for none.
         time_label, value_label: of the axes; name the units there.
         dates: whether times are days since 1970-01-01 UTC, to be labelled as dates.
     """

@@ -228,7 +228,7 @@ def queries_at(dataset: SeriesDataset, times: Sequence[float | str] | np.ndarray
 
 
 def _check_size(dataset: SeriesDataset, times: int) -> None:
-    """Raise InputError if `times` times in each channel of each series make more than `MAX_QUERIES` queries."""
+    """Raise InputError if `times` times in each channel of each series make over 100 million queries."""
     channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
     queries = times * len(dataset) * channels
     if queries > MAX_QUERIES:
@@ -528,8 +528,8 @@ def queries_from(dataset: SeriesDataset, X: Any, at: Any = None, positions: Any 
         dataset: the series of `X`, already read.
         X: the series as the caller gave them, whose form the answers take.
         at: an array of q times, the same for all series; or a list with an array of q_i times for each series. None
-            means the steps 0, 1, ... if `X` is an array, or else each series' different times (and positions). For
-            series with dates these may be dates, in the zone of the series unless they name one.
+            means the steps 0, 1, ... if `X` is an array or rows of numbers, or else each series' different times (and
+            positions). For series with dates these may be dates, in the zone of the series unless they name one.
         positions: positions on the P axes besides time: an array [q, P] (or [q] if P is 1), the same for all series; or
             a list with an array [q_i, P] for each. None if the series have no such axes or stay at one position, or if
             `at` is None.

@@ -157,9 +157,10 @@ def _digest_of(column: np.ndarray) -> str:
 def write_tables(outcome: Outcome, out: Path) -> None:
     """Write the predictions, embeddings and interpolations of a run as Parquet files, as far as it has them.
 
-    predictions.parquet has a row per series, with its part of the split (or "fold 1", ...), its label, empty without
-    one, and its prediction; embeddings.parquet has a row per series; interpolations.parquet has a row per observation
-    that was hidden to score the model, with the observed value, empty for a limit, and the predicted one. A file of
+    Each begins with the ids of series. predictions.parquet has a row per series: "part" of the split (or "fold 1",
+    ...), "label", empty without one (of times to an event also "event"), and the `prediction_columns`;
+    embeddings.parquet has a row per series; interpolations.parquet has a row per observation that was hidden to score
+    the model: the `interpolation_columns`, and NAME_observed, the observed value, empty for a limit. A file of
     something that the run lacks is not written.
 
     Args:
@@ -416,7 +417,7 @@ def write_parts(parts: Iterable[pa.Table], path: str | Path) -> None:
 def check_output(path: Path) -> None:
     """Raise InputError if a path does not end in .csv or .parquet, or no file can be written there.
 
-    "-" (standard output) is always accepted. Call it before any work.
+    "-" (standard output) is always accepted, and a folder of that name is not noticed. Call it before any work.
     """
     if str(path) == "-":
         return

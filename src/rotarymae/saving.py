@@ -369,7 +369,8 @@ def _partners(folder: Path, labels: Labels | None) -> Predictor:
         labels: labels of the pipeline; None is refused, as the methods predict labels.
 
     Raises:
-        ModelDirectoryError: files that are damaged, or of another task or number of outputs than the labels; no labels.
+        ModelDirectoryError: files that are damaged, of another task than the labels, or with a regression's errors of
+            another number of outputs; no labels.
     """
     try:
         partners = Predictor.load(folder)

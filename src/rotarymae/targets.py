@@ -199,8 +199,11 @@ def as_targets(targets: Any) -> np.ndarray:
     """Return targets, as a user gives them, as an array; arrays and columns of tables keep their type.
 
     A flat list in which some targets are missing, or some are text and others not, becomes an array of objects: numpy
-    would make NaN or 1 among strings the texts "nan" and "1". Raises InputError for lists of unequal length.
+    would make NaN or 1 among strings the texts "nan" and "1". So does an array with masked entries, which become None.
+    Raises InputError for lists of unequal length.
     """
+    if isinstance(targets, np.ma.MaskedArray) and np.ma.is_masked(targets):
+        return np.array(targets.tolist(), object)
     if hasattr(targets, "dtype"):
         return np.asarray(targets)
     try:
@@ -216,7 +219,7 @@ def has_label(targets: Any) -> np.ndarray:
 
     Args:
         targets: a list or array of S labels. Of a structured array the last field, the duration, decides. In an array
-            of several outputs, [S, outputs], every series has a label.
+            of several outputs, [S, outputs], or of NumPy's dates, every series has a label.
     """
     given = np.asarray(targets, None if hasattr(targets, "dtype") else object)  # in a list of strings NaN stays NaN
     if given.dtype.names is not None:
@@ -254,7 +257,7 @@ def are_mixed(labels: np.ndarray) -> bool:
 
 
 def one_per_series(targets: Any, series: int) -> np.ndarray:
-    """Return targets as an array [series, ...]; objects become numbers, strings or booleans if `narrowed` can.
+    """Return targets as an array [series, ...]; objects become numbers, strings or booleans if they are, none missing.
 
     Raises InputError for a single value, another number of targets than `series`, lists of unequal length, and for no
     series.

@@ -51,7 +51,7 @@ def _oddest(table: pa.Table, value: str, column: str, noun: str) -> Iterator[plo
     that was yielded is passed over, as are observations without a score, so that fewer than three may be yielded.
 
     Args:
-        table: what `rotarymae anomalies` has written, a row per observation.
+        table: what `rotarymae anomalies` has written, a row per observation; limits are marked in a column VALUE_limit.
         value, column: names of the columns of values and of scores.
         noun: "observation" or "stretch", what the scores are of. It stands in the title. For an observation only that
             one is marked as odd; for a stretch all around it with at least half its score are.

@@ -192,7 +192,7 @@ class RoMAEClassifier(ClassifierMixin, ClassificationOptions, _Supervised):
             return y
         labels = as_targets(y)
         if labels.ndim == 2 and labels.shape[1] == 1:
-            labels = column_or_1d(y, warn=True)
+            labels = column_or_1d(labels, warn=True)
             y = y.iloc[:, 0] if hasattr(y, "iloc") else labels  # whose index may be ids
         known = narrowed(labels[has_label(labels)]) if labels.ndim else labels
         if known.dtype.kind == "f" and known.size and np.isfinite(known).all():

@@ -139,7 +139,7 @@ def predict_simply(
     predictions are in the order of `hidden`: series by series, by time in each.
 
     Args:
-        names: of the methods, keys of `METHODS`.
+        names: of the methods: "mean", "linear_interpolation", "last_value", "seasonal_naive", "drift", "mean_so_far".
         train: the training series, which give the means of channels and, for "seasonal_naive", the season.
         visible: the known observations: S series with V value columns. Limits (censored values) are not read.
         hidden: the n observations to predict, of the same S series; only their times and channels are read.

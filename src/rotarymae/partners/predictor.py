@@ -110,7 +110,8 @@ class Predictor:
         """Return `choice`, or the fit's choice if it is "auto".
 
         Raises:
-            InputError: a choice that is neither "auto" nor among `available`.
+            InputError: a choice that is neither "auto" nor among `available`: "model", and "features" and "combined" if
+                they were fitted.
         """
         if choice not in ("auto", *self.available):
             raise InputError(
@@ -129,7 +130,7 @@ class Predictor:
         return tuple(name for name in CHOICES if name in there)
 
     def _combine(self, of_model: Floats, of_partners: dict[str, Floats]) -> dict[str, Floats]:
-        """Calibrate predictions and combine them; return {method: predictions [S, K]}.
+        """Calibrate predictions by `temperatures`, combine them by `weights`; return {method: predictions [S, K]}.
 
         The result has "model", the names in `of_partners` and, if these are all partners of this predictor and there is
         at least one, "combined". Values of a regression are not calibrated.
@@ -257,8 +258,8 @@ def fit_partners(
 ) -> FittedPartners:
     """Fit boosting, convolutions and Cox's regression, where they suit, next to the network.
 
-    Each is fitted twice: on the training series, to be compared with the network on the validation series, and then on
-    both, to be used. For choice "model", and without validation series, none is fitted.
+    Each is fitted twice: on the training series, to predict the validation series for a comparison with the network,
+    and then on both, to be used. For choice "model", and without validation series, none is fitted; else all are.
 
     Args:
         choice: what is to predict, as the user says: "auto", "model" (the network), "features" (boosting), "combined".
@@ -350,7 +351,8 @@ def choose_predictor(
     """Calibrate and combine the network and the methods next to it, and choose what predicts, on validation series.
 
     The choice "auto" takes the combination, unless the network or the boosted trees have a loss that is smaller by more
-    than one nat, summed over the validation series. A choice that could not be fitted becomes "model".
+    than one nat, summed over the validation series; without partners, the network. A choice that could not be fitted
+    becomes "model".
 
     Args:
         choice: "auto", "model" (the network), "features" (boosting) or "combined".

@@ -118,7 +118,7 @@ class DatasetExamples:
         return Batch(index, tokens, masked, targets, static, errors, sides)
 
     def _augmented(self, tokens: Tokens, index: np.ndarray, epoch: int) -> Tokens:
-        """Return the tokens with the augmentations that are on: values or tokens dropped, series cut, noise added.
+        """Return the tokens with the augmentations that are on: values dropped, series cut, tokens dropped, noise.
 
         What is drawn for each member depends on the seed, the epoch and its number alone, which is in `index`, int [B].
         """
@@ -145,8 +145,8 @@ class DatasetExamples:
     ) -> tuple[Tokens, Tokens]:
         """Draw by `masking` which tokens of the members at `index` are hidden; return (visible tokens, hidden tokens).
 
-        For epoch None, in evaluation, the same ones are hidden each time. If nothing can be hidden, all tokens are
-        visible, and the hidden ones are padding [B, 1].
+        For epoch None, in evaluation, the same ones are hidden each time. If nothing can be hidden in any of these
+        members, all tokens are visible, and the hidden ones are padding [B, 1].
         """
         # Evaluation draws from a stream of its own: the same masks in every epoch and for every model.
         hidden = counter_uniform(self.seed, -1 if epoch is None else epoch, index)

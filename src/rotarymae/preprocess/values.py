@@ -49,7 +49,7 @@ WILD_WIDTHS, WILD_RATIO, MAX_WILD = 100.0, 10.0, 1e-3  # a few values so far awa
 def numpy_too(method: Callable[..., Tensor]) -> Callable[..., Any]:
     """Decorate a method of tensors so that it also takes numpy arrays, for which it returns an array.
 
-    It does so if the first argument is no tensor. Arguments are positional only.
+    If the first argument is no tensor, all are converted. Arguments are positional only.
     """
 
     @functools.wraps(method)
@@ -93,7 +93,7 @@ class ValueScaling(nn.Module):
     as_is: Tensor
 
     def __init__(self, transforms: tuple[TransformKind, ...], channels: int) -> None:
-        """Create a scaling with statistics that are NaN until they are loaded.
+        """Create a scaling with statistics that are NaN until they are fitted or loaded.
 
         Args:
             transforms: one for each of the V value columns.

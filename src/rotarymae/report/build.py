@@ -87,11 +87,12 @@ def data_uri(figure: Figure) -> str:
 
 
 def _verdict(outcome: Outcome) -> str:
-    """Return the sentence at the top of the page: a metric of the method that predicts, and of the best other one.
+    """Return the sentence at the top of the page: a metric of the chosen method, and of the best other one.
 
     The metric is that of the first of these tasks that was scored: classes (AUROC for two of them, accuracy for more),
     numbers (RMSE of the first output), times to an event (concordance), interpolation (scaled RMSE of the first column
-    of values), reconstruction (scaled RMSE). If none was, the sentence is "Nothing was scored."
+    of values), reconstruction (scaled RMSE); for the last two the method is "model", the network. If none was, the
+    sentence is "Nothing was scored."
     """
     metrics = outcome.metrics
     chosen = metrics.get("predictor", {}).get("chosen", "model")
