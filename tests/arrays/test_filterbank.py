@@ -63,6 +63,7 @@ def test_a_tone_is_loudest_in_its_bin_and_whole_numbers_are_fractions_of_full_sc
         (np.zeros(16_000, np.float32), 16_000.0, ("sample_rate is 16000.0",)),
         (np.array(["a"]), RATE, ("<U1",)),
         (np.full(16_000, 3000.0), RATE, ("reaches 3000", "-1 to 1", "32768", "np.int16")),
+        (np.append(np.nan, np.full(16_000, 3000.0)), RATE, ("reaches 3000",)),
         (np.asarray([3000, -3000] * 8000), RATE, ("int64", "-1 to 1", "np.int16")),
     ],
 )

@@ -174,6 +174,13 @@ def test_a_sound_of_another_sample_rate_is_resampled_with_a_warning(tmp_path):
     assert abs(int(tone.argmax()) - int(same.argmax())) <= 1
 
 
+def test_a_sound_with_nan_is_named_and_left_out(tmp_path):
+    folder = write_sounds(tmp_path, 4)
+    scipy.io.wavfile.write(folder / "low" / "01.wav", 16_000, np.full(16_000, np.nan, np.float32))
+    with pytest.warns(InputWarning, match=r"1 of 4 sounds.*low/01.wav: it holds NaN or infinity\.$"):
+        assert len(read_sounds(folder).dataset) == 3
+
+
 def test_a_broken_sound_is_named_and_left_out(tmp_path):
     folder = write_sounds(tmp_path, 4)
     (folder / "low" / "01.wav").write_bytes(b"RIFF")

@@ -48,7 +48,7 @@ def filterbank(waveform: np.ndarray, sample_rate: int) -> np.ndarray:
         limits = np.iinfo(sound.dtype)
         middle = (int(limits.max) + int(limits.min) + 1) / 2  # of unsigned bytes, the silence
         sound = (sound - middle) / (int(limits.max) + 1 - middle)
-    loudest = np.abs(sound).max(initial=0)
+    loudest = np.fmax.reduce(np.abs(sound), initial=0)
     if loudest > LOUDEST:
         raise InputError(
             f"the waveform reaches {loudest:.6g}; wanted floats from -1 to 1. Divide whole numbers of 16 bits by "
@@ -72,10 +72,11 @@ def filterbank(waveform: np.ndarray, sample_rate: int) -> np.ndarray:
 
 
 def _mel_weights(width: int, sample_rate: int) -> np.ndarray:
-    """Return the weight of each of F frequencies in each mel bin, float64 [F, 128]: triangles on the mel scale.
+    """Return the weight of each of F frequencies in each mel bin, float64 [F, 128], from 0 to 1.
 
-    The frequencies are k · sample_rate / 2F for k = 0 to F - 1. F is half the power of two that `width` is rounded up
-    to, and is doubled until every bin has a frequency of positive weight.
+    The bins are triangles on the mel scale, from 20 Hz to half the sample rate. The frequencies are k · sample_rate /
+    2F for k = 0 to F - 1. F is half the power of two that `width` is rounded up to, and is doubled until every bin has
+    a frequency of positive weight.
 
     Args:
         width: samples of a frame.

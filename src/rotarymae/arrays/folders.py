@@ -45,16 +45,16 @@ def read_pictures(
     """Read all pictures below a folder, in the order of their paths, rotated as their EXIF data say.
 
     Args:
-        folder: with one folder per class, or with pictures alone; or a single file.
+        folder: with one folder per class, or with pictures alone; hidden files are skipped. Or a single file.
         patch_size: (rows, columns) of a patch; a single number is both.
-        longest_side: pictures whose longer side has more pixels are scaled down to this, and keep their proportions;
-            None keeps sizes.
+        longest_side: pictures whose longer side has more pixels are scaled down to this, and keep their proportions; at
+            least the longer side of a patch. None keeps sizes.
         channels: 1 for grey or 3 for colours; None takes 1 if all pictures are grey, else 3. Transparency is left out.
         on_file: called with (files read so far, number of files) after each file; None for no call.
 
     Returns:
-        The pictures as arrays [rows, columns, channels], and their labels. Pixels are 0 to 255, uint8, also those of 16
-        bits, of which grey ones become float32; pixels of 32 bits or with fractions keep their numbers.
+        The pictures as arrays [rows, columns, channels], and their labels. Pixels are 0 to 255, in uint8, or float32 if
+        grey and of 16 bits; pixels of 32 bits or with fractions keep their numbers.
 
     Raises:
         InputError: no folder, no picture in it, none that can be read; pictures of different depths, of which 8 and 16
@@ -63,8 +63,8 @@ def read_pictures(
         MissingExtra: without the extra `images`.
 
     Warns:
-        InputWarning: once for all files that cannot be read or are smaller than a patch, which are left out, with the
-            first reason; once for all pictures with several frames, whose first one is read.
+        InputWarning: once for all files that cannot be read, are smaller than a patch, or hold NaN or infinity, which
+            are left out, with the first reason; once for all pictures with several frames, whose first one is read.
     """
     image = import_extra("PIL.Image", "images")
     turn = import_extra("PIL.ImageOps", "images").exif_transpose
@@ -77,12 +77,13 @@ def read_pictures(
     stacks, depths = [], {}
 
     def read(path: Path) -> np.ndarray:
-        """Read one picture as an array [rows, columns, 1 or 3], rotated, and scaled down if larger than `longest_side`.
+        """Read one picture as an array [rows, columns, 1 or 3], rotated, and scaled down to `longest_side` if larger.
 
         8 bits stay as they are, 16 bits become float32 with white at 255, and 32 bits keep their numbers. Of several
         frames the first is read, and the file's name is added to `stacks`. The name of the first file of each depth is
-        kept in `depths`, under such as "32 bits". Raises InputError for a picture smaller than a patch, or with NaN or
-        infinity; Pillow's errors, of a broken file, pass.
+        kept in `depths`, under such as "32 bits". The last axis is 1 if `channels` is 1, or None and the picture grey.
+        Raises InputError for a picture smaller than a patch, or with NaN or infinity; Pillow's errors, of a broken
+        file, pass.
         """
         with image.open(path, formats=PICTURE_FORMATS) as opened:
             opened.filename = ""  # Pillow maps a TIFF that has one into memory, and mixes up the rows of a turned one
@@ -96,9 +97,7 @@ def read_pictures(
             if longest_side is not None:
                 picture.thumbnail((longest_side, longest_side), image.Resampling.LANCZOS)
             array = np.array(turn(picture).convert(target_mode))
-            _refuse_small(array.shape[:2], patch)
-            if not np.isfinite(array).all():
-                raise InputError("it holds NaN or infinity")
+            _refuse_unusable(array, patch)
             depths.setdefault(DEPTHS.get(mode, "8 or 16 bits"), _text(path.name))
             if mode.startswith("I;16"):
                 array = array.astype(np.float32) / 257  # white is 255, as it is of 8 bits
@@ -129,7 +128,7 @@ def read_sounds(
     """Read all sounds below a folder as spectrograms, in the order of their paths; several channels are averaged.
 
     Args:
-        folder: with one folder per class, or with sounds alone; or a single file.
+        folder: with one folder per class, or with sounds alone; hidden files are skipped. Or a single file.
         patch_size: (frames, bins) of a patch; a single number is both.
         sample_rate: to which sounds of another rate are resampled, in Hz; None takes the rate of the first sound that
             can be read.
@@ -144,8 +143,8 @@ def read_sounds(
         MissingExtra: without the extra `audio`.
 
     Warns:
-        InputWarning: once for all files that cannot be read or are shorter than a patch, which are left out, with the
-            first reason; once for all sounds that were resampled.
+        InputWarning: once for all files that cannot be read, are shorter than a patch, or hold NaN or infinity, which
+            are left out, with the first reason; once for all sounds that were resampled.
     """
     soundfile = import_extra("soundfile", "audio")
     patch = sides(patch_size, 2)
@@ -155,13 +154,13 @@ def read_sounds(
         """Read one sound as a spectrogram [frames, 128, 1], resampled to `rate` if it has another rate.
 
         If `rate` is None, it is set to this sound's. Adds the file's name to `converted` if it is resampled. Raises
-        InputError for a sound that is shorter than a patch.
+        InputError for a sound shorter than a patch, or with NaN or infinity; errors of soundfile pass.
         """
         nonlocal rate
         samples, file_rate = soundfile.read(path, dtype="float32", always_2d=True)
         target_rate = file_rate if rate is None else rate
         spectrogram = filterbank(resampled(samples.mean(1), file_rate, target_rate), target_rate)
-        _refuse_small(spectrogram.shape, patch)
+        _refuse_unusable(spectrogram, patch)
         rate = target_rate
         if file_rate != rate:
             converted.append(_text(path.name))
@@ -199,7 +198,7 @@ def _read_all(
 
     Returns:
         The S arrays, in the order of their paths; their labels, as in `FolderData`; and {"ids": paths below the folder
-        [S], "reading": FilesReport}.
+        [S], "reading": FilesReport, how many were read and which were left out}.
 
     Raises:
         InputError: no such file, or none that can be read.
@@ -254,7 +253,7 @@ def _list(folder: Path, kinds: tuple[str, ...], noun: str) -> tuple[list[Path], 
         noun: "pictures" or "sounds", for messages.
 
     Raises:
-        InputError: a folder that does not exist, or has no such file.
+        InputError: a folder that does not exist, or has no such file; a single file with another suffix.
         OSError: a folder that cannot be read.
     """
     if folder.is_file() and folder.suffix.lower() in kinds:
@@ -283,11 +282,13 @@ def _list(folder: Path, kinds: tuple[str, ...], noun: str) -> tuple[list[Path], 
     return sorted(paths), others
 
 
-def _refuse_small(sizes: Sequence[int], patch: Sequence[int]) -> None:
-    """Raise InputError, which names no file, if an array of these sizes is smaller than one patch along any axis."""
-    if any(size < p for size, p in zip(sizes, patch, strict=True)):
-        array_size, patch_size = ("×".join(map(str, numbers)) for numbers in (sizes, patch))
+def _refuse_unusable(array: np.ndarray, patch: tuple[int, ...]) -> None:
+    """Raise InputError, which names no file, if an array is smaller than a patch along an axis, or not all finite."""
+    if any(size < p for size, p in zip(array.shape, patch, strict=False)):  # the last axis may be of colours
+        array_size, patch_size = ("×".join(map(str, numbers)) for numbers in (array.shape[:2], patch))
         raise InputError(f"{array_size} is smaller than a patch of {patch_size}")
+    if not np.isfinite(array).all():
+        raise InputError("it holds NaN or infinity")
 
 
 def _text(path: str) -> str:

@@ -95,7 +95,7 @@ class RoMAEInterpolator(_Unsupervised):
         return tags
 
     def _answering(self) -> Pipeline:
-        """Return the fitted pipeline or, before `fit`, the shipped model any-series.
+        """Return the fitted pipeline, at the estimator's `precision`, or before `fit` the shipped model any-series.
 
         Warns:
             InputWarning: before `fit`; its `code` is "untrained".
@@ -145,9 +145,9 @@ class RoMAEInterpolator(_Unsupervised):
         """Return R² at hidden observations: a quarter of each series', always the same, predicted from the rest.
 
         The hidden ones are drawn at random; for a model that learnt to forecast (`masking="future"`) they are those of
-        the latest quarter of times. R² is computed from standardised values, all channels and value columns together.
-        Limits (censored values such as <5) and series of one observation do not count. 1 is perfect, 0 as good as the
-        mean.
+        the latest quarter of times. R² is computed from standardised values, gross outliers limited as in the model's
+        input, all channels and value columns together. Limits (censored values such as <5) and series of one
+        observation do not count. 1 is perfect, 0 as good as the mean. Before `fit` any-series predicts, with a warning.
 
         Parameters
         ----------
