@@ -32,8 +32,9 @@ def hidden_losses(pipeline: Pipeline, hidden: SeriesDataset, answer: Interpolati
 
     They are negative log-likelihoods of standardised values, in nats, or squared errors for likelihood="point". Values
     far outside the training range count in full. A limit is scored as a value, as its probability cannot be compared
-    with densities: an upper limit as one at the limit, or at the lower edge of the 68 % band if that is lower; a lower
-    limit as one at the limit, or at the upper edge if that is higher. An expected limit thus has a usual loss.
+    with densities: an upper limit as one at the limit, or at the lower edge of the predicted 68 % band if that is
+    lower; a lower limit as one at the limit, or at the upper edge if that is higher. Expected limits thus have usual
+    losses.
     """
     truth = torch.from_numpy(standardise_truth(pipeline, hidden, answer, limits=False))  # a gross outlier in full
     if hidden.sides is not None:

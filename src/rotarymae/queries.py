@@ -215,7 +215,8 @@ def queries_at(dataset: SeriesDataset, times: Sequence[float | str] | np.ndarray
             as "+4" or "+4h" from each series' first observation.
 
     Raises:
-        InputError: another text; more queries than memory could hold; a series observed at several positions.
+        InputError: another text, NaN or infinity; more queries than memory could hold; a series observed at several
+            positions.
     """
     _check_size(dataset, len(times))
     spans = [dates.parse_span(str(one), dataset.time_unit) for one in times]

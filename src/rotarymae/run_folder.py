@@ -205,7 +205,7 @@ def write_tables(outcome: Outcome, out: Path) -> None:
 
 
 def write_metrics(outcome: Outcome, out: Path) -> None:
-    """Write metrics.json, with scores, settings, versions and warnings; the file marks the run as finished.
+    """Write metrics.json: a new id of the run, scores, settings, versions, warnings; it marks the run as finished.
 
     Args:
         outcome: the results of the run, after scoring.
@@ -328,7 +328,7 @@ def interpolation_columns(
     column of values is itself called NAME_std, say, the new one becomes NAME_predicted_std.
 
     Args:
-        times: [n] times of the queries.
+        times: [n] times of the queries, for dates days since 1970-01-01 UTC.
         channels: [n] channels of the queries, indices into `channel_names`; None without channels.
         channel_names: names of the channels; None without channels.
         value_names: names of the V columns of values.
@@ -366,7 +366,7 @@ def _time_and_channel(
     """Return the columns "time" and "channel" of a table, {name: Arrow array [n]}; without channels "time" alone.
 
     Args:
-        times: [n] times.
+        times: [n] times, for dates days since 1970-01-01 UTC.
         channels: [n] indices into `channel_names`; None without channels.
         channel_names: names of the channels; None without channels.
         time_zone: zone in which times are written as dates; None leaves them numbers.
@@ -393,7 +393,8 @@ def write_parts(parts: Iterable[pa.Table], path: str | Path) -> None:
 
     Args:
         parts: Arrow tables of one schema.
-        path: ends in .csv or .parquet; "-" is standard output, which gets each part, as CSV, as soon as it is there.
+        path: ends in .csv or .parquet; missing folders above it are created. "-" is standard output, which gets each
+            part, as CSV, as soon as it is there.
 
     Raises:
         InputError: a path of another suffix, or in a folder in which nothing can be written.

@@ -132,7 +132,7 @@ def _modules(pipeline: Pipeline) -> dict[str, nn.Module]:
 
 
 def _described(pipeline: Pipeline) -> dict[str, Any]:
-    """Return the settings of all parts of a pipeline, without weights, as {field of `Described`: JSON value}."""
+    """Return the settings of all parts of a pipeline, for config.json, as {field of `Described`: JSON value}."""
     known, labels, modules = pipeline.preprocessor, pipeline.labels, _modules(pipeline)
     settings = {
         part: {

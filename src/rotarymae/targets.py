@@ -257,10 +257,10 @@ def are_mixed(labels: np.ndarray) -> bool:
 
 
 def one_per_series(targets: Any, series: int) -> np.ndarray:
-    """Return targets as an array [series, ...]; objects become numbers, strings or booleans if they are, none missing.
+    """Return targets as an array [series, ...]; objects that all are text, or all not, get their common type.
 
-    Raises InputError for a single value, another number of targets than `series`, lists of unequal length, and for no
-    series.
+    They stay objects if one is missing. Raises InputError for a single value, another number of targets than `series`,
+    lists of unequal length, and for no series.
     """
     if not series:
         raise InputError("no series has a label; give the labels of some.")

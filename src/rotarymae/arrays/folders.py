@@ -138,7 +138,8 @@ def read_sounds(
         The spectrograms as arrays [frames, 128, 1], and their labels.
 
     Raises:
-        InputError: no folder, no sound in it, none that can be read; a patch size that is not one or two whole numbers.
+        InputError: no folder, no sound in it, none that can be read, as with a sample rate below 1000; a patch size
+            that is not one or two whole numbers.
         OSError: a folder that may not be listed.
         MissingExtra: without the extra `audio`.
 

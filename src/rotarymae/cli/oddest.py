@@ -23,7 +23,7 @@ def draw_oddest(scores: Path, picture: Path) -> None:
 
     Args:
         scores: a .csv or .parquet file that `rotarymae anomalies` has written. If it has several columns of values,
-            the first is drawn.
+            the first is drawn. Errors of reading it, such as OSError, pass.
         picture: path of the PNG file.
     """
     table = pq.read_table(scores) if scores.suffix == ".parquet" else _read_csv(scores)

@@ -34,8 +34,9 @@ def constant(task: str, truth: NDArray[Any]) -> Floats:
 
     Returns:
         Classification: the frequencies of the classes [classes], up to the highest number in `truth`. Regression: the
-        means [outputs], NaN for an output that all lack. Survival: the probabilities [K + 1] of the event in each
-        interval, and after all of them, by the life table, whose hazards are events over time at risk.
+        means [outputs], NaN (with NumPy's warning) for an output that all lack. Survival: the probabilities [K + 1] of
+        the event in each interval, and after all of them, by the life table, whose hazards are events over time at
+        risk.
     """
     if task == "classification":
         return np.bincount(truth) / len(truth)

@@ -133,7 +133,8 @@ class Predictor:
         """Calibrate predictions by `temperatures`, combine them by `weights`; return {method: predictions [S, K]}.
 
         The result has "model", the names in `of_partners` and, if these are all partners of this predictor and there is
-        at least one, "combined". Values of a regression are not calibrated.
+        at least one, "combined". Values of a regression are not calibrated, and are averaged; of probabilities the
+        logarithms are.
 
         Args:
             of_model: the network's predictions [S, K] of S series, uncalibrated: probabilities of K classes or
@@ -266,7 +267,7 @@ def fit_partners(
         task: "classification", "regression" or "survival".
         dataset: all S series or arrays.
         truth: their targets: class numbers int [S] from 0; values [S, outputs], NaN where one is missing; or for
-            survival weights [S, K] of the intervals in the likelihood.
+            survival weights [S, K] of the intervals, and of the time after them, in the likelihood.
         train, validation: int, indices of the training and of the validation series in `dataset`.
         outputs: number of classes or outputs of the network.
         static: columns of `dataset` with one value per series, which boosting and Cox's regression also read.

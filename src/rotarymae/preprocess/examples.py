@@ -145,8 +145,9 @@ class DatasetExamples:
     ) -> tuple[Tokens, Tokens]:
         """Draw by `masking` which tokens of the members at `index` are hidden; return (visible tokens, hidden tokens).
 
-        For epoch None, in evaluation, the same ones are hidden each time. If nothing can be hidden in any of these
-        members, all tokens are visible, and the hidden ones are padding [B, 1].
+        Of tokens that hold the values of one time, single values are hidden. For epoch None, in evaluation, the same
+        ones are hidden each time. If nothing can be hidden in any of these members, all tokens are visible, and the
+        hidden ones are padding [B, 1].
         """
         # Evaluation draws from a stream of its own: the same masks in every epoch and for every model.
         hidden = counter_uniform(self.seed, -1 if epoch is None else epoch, index)
