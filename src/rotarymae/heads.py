@@ -150,7 +150,7 @@ class _PooledHead(nn.Module):
             encoder: to fine-tune; the same object, not a copy.
             outputs: number of logits or values for each row.
             pool: how the vector is made of a row's tokens: "cls", "mean", "max" or "attention".
-            dropout: share that training drops of the vector's elements, and of the hidden units with static features.
+            dropout: share of the vector's elements that training drops, and with static features of the hidden units.
             static_features: number of features of each series (such as age) that the head reads next to the vector.
             members: number of networks, each an encoder and a head. All start with the same weights.
 
