@@ -142,28 +142,27 @@ def _open_unpacked(path: Path) -> io.BufferedReader:
 def as_utf8(path: Path, text: Text) -> Path:
     """Return the path of a file of the form `text` that DuckDB can read: the file itself, or a copy.
 
-    A copy is made (`_transcoded`) of a file that is not UTF-8, is compressed as .bz2, or has columns aligned by blanks.
-    The copy lacks the first `text.skip` lines; the file itself, if returned, still has them.
+    A copy is made of a file that is not UTF-8, is compressed as .bz2, or has columns aligned by blanks. The copy lacks
+    the first `text.skip` lines; the file itself, if returned, still has them.
     """
     if text.encoding == "utf-8" and text.separator != " " and path.suffix.lower() != ".bz2":
         return path
-    return _transcoded(path, path.stat().st_mtime_ns, text.encoding, text.skip, text.separator == " ")
+    return _transcoded(path, path.stat().st_mtime_ns, text)
 
 
 @functools.lru_cache(maxsize=1 << 16)
-def _transcoded(path: Path, changed: int, encoding: str, skip: int, blanks: bool) -> Path:
-    """Copy a text file as UTF-8, unpacked, to the temporary folder; return the path of the copy.
+def _transcoded(path: Path, changed: int, text: Text) -> Path:
+    """Copy a file of the form `text` as UTF-8, unpacked, to the temporary folder; return the path of the copy.
 
     Equal calls return the same copy; `changed`, the time of the last change, is there for a new copy after it. The
-    first `skip` lines are left out. With `blanks`, runs of blanks and tabs become single tabs, and are left out at both
-    ends of each line.
+    first `text.skip` lines are left out. Runs of blanks between cells become single tabs.
     """
     target = scratch() / f"{len(list(scratch().iterdir()))}-{path.name}.txt"
-    lines = io.TextIOWrapper(_open_unpacked(path), encoding, newline="")
+    lines = io.TextIOWrapper(_open_unpacked(path), text.encoding, newline="")
     with lines, target.open("w", encoding="utf-8", newline="") as out:
-        for _ in range(skip):
+        for _ in range(text.skip):
             lines.readline()
-        if blanks:
+        if text.separator == " ":
             out.writelines(re.sub(r"[ \t]+", "\t", line.strip()) + "\n" for line in lines)
         else:
             shutil.copyfileobj(lines, out, 1 << 20)

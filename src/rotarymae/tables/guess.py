@@ -466,7 +466,9 @@ def _series_per_row(source: Source) -> str | None:
     It is "" for columns whose whole names are numbers or dates. It is None if rows are no series, which is so in these
     cases: There are fewer than 20 numbered columns (7 if their names are times, 4 if their beginning is called like a
     time), or fewer than other columns. Their names are numbers in no order. Another column is called like a time, or
-    holds dates that go one way and seldom repeat. The columns have no names, and `_vary_less_along_rows` is false.
+    holds dates that go one way and seldom repeat. The columns have no names, and one holds no numbers, or the median
+    difference of neighbours in a row, without the first column, which may be a label, is more than twice that of
+    neighbours in a column.
     """
     stems = [stem for stem in ("", *_stems(source.kinds)[:1]) if not DATED.match(stem)]
     counts = {stem: numbers_in(source.kinds, stem) for stem in stems}
@@ -479,8 +481,14 @@ def _series_per_row(source: Source) -> str | None:
     axis = bool(stem) or sorted(values) in (values, values[::-1])
     if not axis or len(names) < max(few, len(others)) or any(TIME.fits(pieces(name)) for name in others):
         return None
-    if _made_up(source.kinds) and not _vary_less_along_rows([*look(source).values()]):
-        return None
+    if _made_up(source.kinds):  # neighbours in a row, but for the first column, are to differ less than those below
+        numbers = [c.numbers for c in look(source).values()]
+        if any(each is None for each in numbers):
+            return None
+        along, down = (np.abs(np.diff(np.stack(numbers[1:], axis=1), axis=axis)) for axis in (1, 0))  # pyright: ignore
+        known = np.isfinite(along).any() and np.isfinite(down).any()
+        if not known or np.nanmedian(along) > 2 * np.nanmedian(down):
+            return None
     dated = (c for c in look(source, names=others).values() if c.dates and 2 * c.distinct >= len(c.codes))
     return None if any(c.goes_one_way(np.zeros(len(c.codes))) for c in dated) else stem
 
@@ -515,38 +523,13 @@ def _made_up(names: Iterable[str]) -> bool:
     return names == numbered_names(len(names))
 
 
-def _vary_less_along_rows(columns: Sequence[Column]) -> bool:
-    """Return whether numbers differ less from column to column than from row to row, as where each row is a series.
-
-    The median difference of neighbours in a row must be at most twice the median difference of neighbours in a column.
-    The first column, which may be a label, is passed over. False if a column holds no numbers, or for a single row.
-    """
-    if not all(c.numeric for c in columns):
-        return False
-    table = np.stack([c.numbers for c in columns[1:]], axis=1)  # pyright: ignore
-    steps = [np.abs(np.diff(table, axis=axis)) for axis in (1, 0)]
-    return all(np.isfinite(each).any() for each in steps) and bool(np.nanmedian(steps[0]) <= 2 * np.nanmedian(steps[1]))
-
-
-def _name_of_rows(columns: Iterable[Column]) -> str:
-    """Return the name of the first column that has a different cell in each row, none missing; "series" without one.
-
-    Columns that are called like ids are looked at first, then columns of texts that all have letters, except ones that
-    are called like a label. Other columns are passed over.
-    """
-    for c in sorted(columns, key=lambda c: not looks_like_id(c.name)):
-        words = cells.is_text(c.cells.type) and cells.matches(c.cells, r"\pL").all() and not LABEL.fits(c.words)
-        if (words or looks_like_id(c.name)) and len(c.cells.drop_null().unique()) == len(c.cells):
-            return c.name
-    return "series"
-
-
 @np.errstate(invalid="ignore")  # of infinite numbers
 def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     """Propose a column for every role of a schema that the user did not name: id, time, channel, values and so on.
 
     If numbered columns make a series of each row, they are joined to lists. Columns year, month, ... are joined to one
-    time, and the columns of a named id such as subject+trial to one of ids.
+    time; the finest of them are left out until the others make dates in more than 95 % of the sampled rows. The columns
+    of a named id such as subject+trial are joined to one of ids.
 
     Args:
         source: the table, of which some rows are read.
@@ -566,11 +549,20 @@ def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     if stem is None and "time" not in named:
         stem = _series_per_row(source)
     if stem is None:
-        source = source if "time" in named else source.with_time(_date_parts(source))
+        parts = [] if "time" in named else [*date_parts(source.kinds).values()]
+        for joined in ("+".join(parts[:count]) for count in range(len(parts), 1, -1)):
+            read = source.sample(ROWS).with_time(joined).read([joined], equal=False)[joined]
+            if len(read) - read.null_count > MOST * len(read):
+                source = source.with_time(joined)
+                break
         return _Proposer(source, schema, named).propose()
     at = numbers_in(source.kinds, stem)
-    others = look(source, names=[name for name in source.kinds if name not in at])
-    fields = {"id": _name_of_rows(others.values()), "time": "number", "values": (values_in(stem),), "numbered": stem}
+    others = look(source, names=[name for name in source.kinds if name not in at]).values()
+    unique = [c for c in others if len(c.cells.drop_null().unique()) == len(c.cells)]  # as names of rows are
+    words = [c for c in unique if cells.is_text(c.cells.type) and cells.matches(c.cells, r"\pL").all()]
+    likely = [c for c in unique if looks_like_id(c.name)] + [c for c in words if not LABEL.fits(c.words)]
+    id = likely[0].name if likely else "series"
+    fields = {"id": id, "time": "number", "values": (values_in(stem),), "numbered": stem}
     fields = {name: value for name, value in fields.items() if name not in named}
     joined = open_source(source, numbered=stem)
     rest = _Proposer(joined, replace(schema, **fields), {*named, *fields, "channel"}).propose()
@@ -583,20 +575,6 @@ def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
         text = f"{listed(at, 3)} are proposed as one series in each row (--numbered {stem!r}); if each is a sensor"
         doubts.append(f"{text}, name the column of times (--time)")
     return replace(rest, given={**fields, **rest.given}, unsure=(*rest.unsure, *doubts))
-
-
-def _date_parts(source: Source) -> str:
-    """Return the columns of parts of dates, joined by "+" as in "year+month+day"; "" if the table has none.
-
-    Parts are known by the columns' names (`DATE_PARTS`). The finest ones are left out until the rest, at least two,
-    make a date in more than 95 % of the sampled rows.
-    """
-    parts = [*date_parts(source.kinds).values()]
-    for name in ("+".join(parts[:count]) for count in range(len(parts), 1, -1)):
-        read = source.sample(ROWS).with_time(name).read([name], equal=False)[name]
-        if len(read) - read.null_count > MOST * len(read):
-            return name
-    return ""
 
 
 class _Proposer:
@@ -657,7 +635,11 @@ class _Proposer:
         self.find_values()
         self.find_errors()
         self.find_limits()
-        self.say_constant()
+        lists = (one if isinstance(one, tuple) else (one,) for one in self.given.values())
+        read = {name for names in lists for name in names}
+        for known, how in ((0, "empty"), (1, "one value")):
+            alike = (name for name, c in self.unused.items() if c.distinct == known and name not in read)
+            self.doubts += _said(alike, f": {how} in all rows seen, and not read")
         return Proposal(replace(self.schema, **self.given), self.given, label, group, tuple(self.doubts))
 
     def take(self, role: str, column: Column | None) -> None:
@@ -907,9 +889,7 @@ class _Proposer:
         id, time = self.column("id"), self.column("time")
         self.series = np.zeros(self.rows, np.int64) if id is None else id.codes
         if id is None and several_files and time is not None and not time.listed:
-            read = self.source.sample(ROWS).with_ids_of_files().read(["file", *self.source.kinds], equal=False)
-            read = without_headers(read, self.source.name)[0] if self.source.is_text else read
-            self.series = cells.encode(read["file"])[0]
+            self.series = look(self.source.with_ids_of_files())["file"].codes
 
     def id_by_name(self) -> Column | None:
         """Return the column, of those without a role, that is called like an id and tells series apart best; or None.
@@ -1149,7 +1129,7 @@ class _Proposer:
         It is proposed if more than a twentieth of all rows repeat the series, time and channel of another. It is the
         first of the possible values, `self.maybe_values`, whose numbers go one way among such rows and tell them apart,
         and is taken off these. A sentence for the user on it is added to `self.doubts`; or, if there is neither such a
-        column nor a channel, one on the rows.
+        column nor a channel, one on the rows and the fewest classes, at most three, that together tell them apart.
 
         Args:
             channel: the column of channels; None without one.
@@ -1165,7 +1145,9 @@ class _Proposer:
             self.doubts.append(f"{text} of one time (--positions)")
         elif channel is None and bare:
             text = f"{bare:,} of {self.rows:,} rows seen repeat the series and time of another"
-            apart = self.classes_telling_apart(bare)
+            classes = [c for c in self.maybe_values if c.names_classes][:MAX_CLASSES]
+            sets = itertools.chain.from_iterable(itertools.combinations(classes, count) for count in (1, 2, 3))
+            apart = next((some for some in sets if self.repeated_rows(*(c.codes for c in some)) < bare / 20), ())
             if apart:
                 names = listed([c.name for c in apart])
                 text += f", but for {names}: if these say which object it is, {self.id_with(*apart)}"
@@ -1178,16 +1160,6 @@ class _Proposer:
         """
         named = [c.name for c in (self.column("id"), *columns) if c is not None]
         return f"--id {shlex.quote('+'.join(named))}"
-
-    def classes_telling_apart(self, bare: int) -> Sequence[Column]:
-        """Return the fewest columns, at most three, that together tell rows of one series and time apart; or ().
-
-        They are among the first eight of the possible values, `self.maybe_values`, that look like classes. With them,
-        fewer than a twentieth of the `bare` rows that repeat the series and time of another may still do so.
-        """
-        classes = [c for c in self.maybe_values if c.names_classes][:MAX_CLASSES]
-        sets = itertools.chain.from_iterable(itertools.combinations(classes, count) for count in (1, 2, 3))
-        return next((some for some in sets if self.repeated_rows(*(c.codes for c in some)) < bare / 20), ())
 
     def says_time(self, column: Column) -> bool:
         """Return whether a column says the time of each row again, as the end of an interval does next to its begin.
@@ -1223,7 +1195,11 @@ class _Proposer:
             elif len(self.maybe_values) > 1 and not channel and "wide" not in self.named:
                 read, self.given["wide"] = self.maybe_values, True
             else:
-                read = self.with_fewest_gaps(self.maybe_values)
+                gaps = [int(np.isnan(c.numbers).sum()) for c in self.maybe_values]  # pyright: ignore
+                read = [c for c, gap in zip(self.maybe_values, gaps) if gap == min(gaps)]
+                if lacking := [c.name for c in self.maybe_values if c not in read]:
+                    text = "are missing, and these are not read: next to a channel, a row needs all of its values"
+                    self.doubts.append(f"cells of {listed(lacking)} {text} (--values)")
             self.given["values"] = tuple(c.name for c in read)
         values = self.given.get("values", self.schema.values)
         self.values = values
@@ -1277,18 +1253,6 @@ class _Proposer:
         measured = [c for c in self.maybe_values if c.varies(_joint(self.series, channel.codes))]
         return [c for c in measured if _share_explained(c, channel) > TELLING_SHARE]
 
-    def with_fewest_gaps(self, values: Sequence[Column]) -> list[Column]:
-        """Return those of some columns of numbers that lack the fewest cells, as a row must have all of its values.
-
-        A sentence for the user on the other columns is added to `self.doubts`.
-        """
-        gaps = [int(np.isnan(c.numbers).sum()) for c in values]  # pyright: ignore
-        kept = [c for c, gap in zip(values, gaps) if gap == min(gaps)]
-        text = " are missing, and these are not read: next to a channel, a row needs all of its values (--values)"
-        if lacking := [c.name for c in values if c not in kept]:
-            self.doubts.append(f"cells of {listed(lacking)}{text}")
-        return kept
-
     def say_unread(self, columns: Sequence[Column], channel: Column | None) -> None:
         """Say in `self.doubts` which columns change within series and are not read, and which may be codes.
 
@@ -1315,6 +1279,8 @@ class _Proposer:
     def find_errors(self) -> None:
         """Propose the column of standard errors of a single column of values, unless rows with a value lack an error.
 
+        Limits, and rows of series without any error, need none.
+
         The column is called like the value with a mark, as flux_err is, or by a mark alone, such as err. Nothing is
         proposed for several columns of values, or if the user named errors. Sentences for the user are added to
         `self.doubts`: on errors that would drop rows, and on coordinates that may be positions.
@@ -1328,24 +1294,15 @@ class _Proposer:
             return
         of_value = [name for name in self.errors if self.value_of.get(name, values[0]) == values[0]]
         for name in [name for name in of_value if name in self.value_of or not _bare_name(self.unused[name].words)][:1]:
-            if lost := self.rows_without_error(self.columns[values[0]], self.columns[name]):
+            value, there = self.columns[values[0]], np.isfinite(self.columns[name].numbers)  # pyright: ignore
+            known = np.isfinite(np.full(self.rows, np.nan) if value.numbers is None else value.numbers)
+            if cells.is_text(value.cells.type):  # limits, such as "<0.01", need no error
+                known &= ~cells.matches(value.cells, f"{cells.UPPER}|{cells.LOWER}")
+            if lost := int((known & ~there & np.isin(self.series, self.series[there])).sum()):
                 text = f"{name!r} is missing in {lost:,} of {self.rows:,} rows: --errors {name} would leave them out"
                 self.doubts.append(text)
             else:
                 self.given["errors"] = (name,)
-
-    def rows_without_error(self, value: Column, error: Column) -> int:
-        """Return how many rows have a value, but no error, in series that have errors in other rows.
-
-        Values that are limits, such as "<0.01", do not count. The result is 0 if `value` or `error` holds no numbers.
-        """
-        if value.numbers is None or error.numbers is None:
-            return 0
-        known = np.isfinite(value.numbers)
-        if cells.is_text(value.cells.type):
-            known &= ~cells.matches(value.cells, f"{cells.UPPER}|{cells.LOWER}")
-        there = np.isfinite(error.numbers)
-        return int((known & ~there & np.isin(self.series, self.series[there])).sum())
 
     def find_limits(self) -> None:
         """Propose the column of limits of a single column of values, if it is filled in some rows that lack a value.
@@ -1385,14 +1342,6 @@ class _Proposer:
             side = "above" if faint else "below"
             text = f"where {values[0]!r} is missing, it is taken to lie {side} {name!r} (else {other} {name})"
             self.doubts.append(text)
-
-    def say_constant(self) -> None:
-        """Say in `self.doubts` which columns are not read because they are empty or the same in all rows."""
-        lists = (one if isinstance(one, tuple) else (one,) for one in self.given.values())
-        read = {name for names in lists for name in names}
-        for known, how in ((0, "empty"), (1, "one value")):
-            alike = (name for name, c in self.unused.items() if c.distinct == known and name not in read)
-            self.doubts += _said(alike, f": {how} in all rows seen, and not read")
 
 
 def _parts_of_dates(time: Column, columns: Iterable[Column]) -> list[str]:

@@ -120,11 +120,6 @@ class Source:
     notes: tuple[str, ...] = ()
 
     @property
-    def in_memory(self) -> bool:
-        """Whether the table was a data frame, and not read from files."""
-        return self.format == "memory"
-
-    @property
     def columns(self) -> list[str]:
         """The names of the columns that can be read, in their order."""
         return list(self.kinds)
@@ -276,7 +271,7 @@ class Source:
         try:
             yield
         except InputError as error:
-            said = self.in_memory or error.message.startswith(self.name)
+            said = self.format == "memory" or error.message.startswith(self.name)
             raise (error if said else error.within(self.name)) from error
 
     def need(self, columns: Sequence[str], advice: str = "") -> None:
@@ -336,14 +331,14 @@ class Source:
         """
         columns = list(dict.fromkeys(columns))
         self.need(columns)
-        rows = f"(SELECT {self._selected(columns, number=equal)} FROM {self.relation})"
-        query = f"SELECT {self._flattened(columns, equal)} FROM {rows}"
+        rows = f"(SELECT {self._selected(columns)} FROM {self.relation})"
+        query = f"SELECT {self._flattened(columns)} FROM {rows}"
         if distinct:
             query = f"SELECT * EXCLUDE _at FROM (SELECT *, row_number() OVER () AS _at FROM ({query})) "
             query += "GROUP BY ALL ORDER BY min(_at)"
         with named(self.name, self.format):
-            table = self._with_equal_lists(self._database.sql(query).to_arrow_table())
-        return self._restored(table, columns)
+            table = self._database.sql(query).to_arrow_table()
+            return self._restored(table, columns, equal)
 
     def rejected(self) -> tuple[int, str]:
         """Return how many text lines were left out for a wrong number of cells, and a text on the first of them.
@@ -394,7 +389,7 @@ class Source:
             memory: bytes; half of what is free, if None.
         """
         memory = free_memory() / 2 if memory is None else memory
-        return not self.in_memory and self.observations(columns) * max(1, len(columns)) * 8 * COPIES > memory
+        return self.format != "memory" and self.observations(columns) * max(1, len(columns)) * 8 * COPIES > memory
 
     def series(self, columns: Sequence[str], id: str, size: int) -> Iterator[dict[str, pa.Array]]:
         """Yield the table in parts of whole series, {name: Arrow array}, in the order in which the series first appear.
@@ -416,7 +411,7 @@ class Source:
         database = self._connect()  # which others may not use while its rows are read
         key = self.sql[id]
         key = f"trim({key})" if cells.is_text(self.kinds[id]) else key
-        rows = f"(SELECT {self._selected(columns, number=True)}, {key} AS _id FROM {self.relation})"
+        rows = f"(SELECT {self._selected(columns)}, {key} AS _id FROM {self.relation})"
         with named(self.name, self.format):
             database.execute(
                 "CREATE TEMP TABLE _firsts AS SELECT _id, min(_row) AS _first, max(_row) - min(_row) >= count(*) "
@@ -429,7 +424,7 @@ class Source:
             query = f"SELECT {self._flattened(columns)}, _id FROM {rows}"
             pending: list[pa.Table] = []
             for batch in database.sql(query).to_arrow_reader(max(1, size)) if count else ():
-                table = self._with_equal_lists(pa.Table.from_batches([batch]))
+                table = pa.Table.from_batches([batch])
                 starts = np.flatnonzero(np.diff(cells.encode(to_arrow(table["_id"]))[0])) + 1
                 if pending and pending[-1]["_id"][-1].as_py() != table["_id"][0].as_py():
                     starts = np.append(0, starts)
@@ -462,59 +457,44 @@ class Source:
             database.register("rotarymae_table", self.table)
         return database
 
-    def _selected(self, columns: Sequence[str], number: bool = False) -> str:
-        """Return the SQL expressions of columns, joined by commas for SELECT; the result has columns c0, c1, ...
+    def _selected(self, columns: Sequence[str]) -> str:
+        """Return the SQL expressions of columns, joined by commas for SELECT, that make columns c0, c1, ... and _row.
 
-        Numbers stand for names, as DuckDB takes "time" and "Time" for one. With `number`, or without any columns, the
-        number of the row, counted from 1, is added as _row.
+        Numbers stand for names, as DuckDB takes "time" and "Time" for one; _row is the number of the row, from 1.
         """
         cells_of = [f"{self.sql[name]} AS c{i}" for i, name in enumerate(columns)]
-        return ", ".join(cells_of + (["row_number() OVER () AS _row"] if number or not cells_of else []))
+        return ", ".join([*cells_of, "row_number() OVER () AS _row"])
 
-    def _flattened(self, columns: Sequence[str], equal: bool = True) -> str:
+    def _flattened(self, columns: Sequence[str]) -> str:
         """Return SQL expressions, joined by commas for SELECT, that make a row of each entry of the lists in a table.
 
-        A row without entries keeps one, which is null. The result is "1" without columns.
-
-        Args:
-            columns: the names that were given to `_selected`, the result of which is the table, with columns c0, c1,
-                ...
-            equal: add a column _unequal if several columns hold lists: the number _row of a row whose lists differ in
-                length, else null.
+        The table is what `_selected` returns for the same `columns`. A row without entries keeps one, which is null.
+        If several columns hold lists, a column _unequal is added: the number _row of a row whose lists differ in
+        length, else null. The result is "1" without columns.
         """
         lists = [i for i, name in enumerate(columns) if is_list(self.kinds[name])]
         cells_of = [f"c{i}" for i in range(len(columns))]
         for i in lists:
             cells_of[i] = f"unnest(CASE WHEN len(c{i}) > 0 THEN c{i} ELSE [NULL] END) AS c{i}"
-        if equal and len(lists) > 1:
+        if len(lists) > 1:
             lengths = ", ".join(f"coalesce(len(c{i}), 0)" for i in lists)
             cells_of.append(f"CASE WHEN len(list_distinct([{lengths}])) > 1 THEN _row END AS _unequal")
         return ", ".join(cells_of) or "1"
 
-    def _with_equal_lists(self, table: pa.Table) -> pa.Table:
-        """Check the column _unequal of a table that was queried with `_flattened`; return the table without it.
-
-        A table without this column is returned as it is. Raises InputError ("unequal-lists") if the column names a row,
-        as the lists in this row differ in length.
-        """
-        if "_unequal" not in table.column_names:
-            return table
-        rows = table["_unequal"].drop_null()
-        if len(rows):
-            lists = [name for name, kind in self.kinds.items() if is_list(kind)]
-            raise InputError(
-                f"row {rows[0]} of {self.name} (counted from 1) has lists of different lengths in some of the columns "
-                f"{listed(lists, 20)}; make a row's lists equally long.",
-                code="unequal-lists",
-            )
-        return table.drop_columns("_unequal")
-
-    def _restored(self, table: pa.Table, columns: Sequence[str]) -> dict[str, pa.Array]:
-        """Return a query's result, whose columns are c0, c1, ..., as {name: Arrow array} for the names in `columns`.
+    def _restored(self, table: pa.Table, columns: Sequence[str], equal: bool = True) -> dict[str, pa.Array]:
+        """Return the result of a query by `_flattened` as {name: Arrow array} for the names in `columns`.
 
         Each array is cast to the column's type in `self.kinds`, of lists to that of their entries, as DuckDB lacks some
-        types, such as durations. An array that cannot be cast keeps the type that DuckDB gave it.
+        types, such as durations. An array that cannot be cast keeps the type that DuckDB gave it. Raises InputError
+        ("unequal-lists") if lists in a row differ in length, unless `equal` is false.
         """
+        if equal and "_unequal" in table.column_names and len(unequal := table["_unequal"].drop_null()):
+            lists = [name for name, kind in self.kinds.items() if is_list(kind)]
+            raise InputError(
+                f"row {unequal[0]} of {self.name} (counted from 1) has lists of different lengths in some of the "
+                f"columns {listed(lists, 20)}; make a row's lists equally long.",
+                code="unequal-lists",
+            )
         arrays = {}
         for i, name in enumerate(columns):
             array, kind = to_arrow(table.column(i)), self.kinds[name]
@@ -646,8 +626,22 @@ def open_source(source: Any, header_row: int | None = None, numbered: str | None
         return opened if joined else opened.with_numbered(numbered)
     if isinstance(source, Source):
         return source
-    if not isinstance(source, str | os.PathLike):
-        return _without_deep_lists(_open_frame(source))
+    opened = _open_files(source, header_row) if isinstance(source, str | os.PathLike) else _open_frame(source)
+    deep = {
+        name: InputError(
+            f"column {name!r} holds {'maps' if pa.types.is_map(kind) else 'lists of lists or objects'}, which are not "
+            "opened; make a row of each inner entry first, as jq does, or pandas.json_normalize with record_path.",
+            code="nested",
+        )
+        for name, kind in opened.kinds.items()
+        if pa.types.is_map(kind) or (is_list(kind) and pa.types.is_nested(kind.value_type))
+    }
+    kinds = {name: kind for name, kind in opened.kinds.items() if name not in deep}
+    return replace(opened, kinds=kinds, unreadable=opened.unreadable | deep)
+
+
+def _open_files(source: str | os.PathLike[str], header_row: int | None) -> Source:
+    """Open what the path of a file or folder, a pattern, or "-" names, as `open_source` does, which says the rest."""
     name = str(source)
     paths, name = ((standard_input(),), "standard input") if name == "-" else (table_files(Path(name)), name)
     kinds = {format_of(path) for path in paths}
@@ -669,47 +663,35 @@ def open_source(source: Any, header_row: int | None = None, numbered: str | None
     unknown = dict.fromkeys(path.suffix for path in paths if _suffix(path) is None)
     read_as = "JSON" if format == "json" else "text"
     notes = [f"read as {read_as}, as the suffix {suffix!r} tells no format" for suffix in unknown]
-    return _without_deep_lists(replace(opened, notes=(*notes, *opened.notes)))
-
-
-def _without_deep_lists(source: Source) -> Source:
-    """Return the table with some columns moved to its `unreadable` ones (error "nested").
-
-    These are columns of maps, and of lists whose entries are lists, maps or structs.
-    """
-    kinds = source.kinds
-    deep = {
-        name: InputError(
-            f"column {name!r} holds {'maps' if pa.types.is_map(kind) else 'lists of lists or objects'}, which are not "
-            "opened; make a row of each inner entry first, as jq does, or pandas.json_normalize with record_path.",
-            code="nested",
-        )
-        for name, kind in kinds.items()
-        if pa.types.is_map(kind) or (is_list(kind) and pa.types.is_nested(kind.value_type))
-    }
-    kinds = {name: kind for name, kind in kinds.items() if name not in deep}
-    return replace(source, kinds=kinds, unreadable=source.unreadable | deep)
+    return replace(opened, notes=(*notes, *opened.notes))
 
 
 def _open_frame(frame: Any) -> Source:
     """Open a pandas, polars, Arrow or astropy table, or that of another library that narwhals supports.
 
-    A column of mixed type, or whose name, as text, occurs twice, is no error before it is read.
+    The named levels of a pandas index become columns, and an index of dates or durations without a name the column
+    "time", unless another column has the name. A column of mixed type, or whose name, as text, occurs twice, is no
+    error before it is read.
 
     Raises:
         InputError: another object, or a lazy frame ("no-frame").
     """
     if hasattr(frame, "colnames"):  # of astropy
         table, units, notes, unreadable = formats.of_astropy(frame)
-        return _of_table(table, "the table", units=units, notes=notes, unreadable=unreadable)
+        return _of_tables([table], "the table", units=units, notes=notes, unreadable=unreadable)
     if isinstance(frame, pa.Table):
-        return _of_table(frame, "the table")
+        return _of_tables([frame], "the table")
     columns: dict[str, Any] = {}
     unreadable = {}
     if nw.dependencies.is_pandas_dataframe(frame):
         unreadable = _twice(map(str, frame.columns))
         single = [str(name) not in unreadable for name in frame.columns]
-        frame = _with_index(frame.loc[:, single] if unreadable else frame)
+        frame = frame.loc[:, single] if unreadable else frame
+        if frame.index.names == [None] and frame.index.dtype.kind in "mM" and "time" not in frame.columns:
+            frame = frame.rename_axis("time")
+        names = list(frame.index.names)
+        levels = [name for name in names if not (name is None or name in frame.columns or names.count(name) > 1)]
+        frame = frame.reset_index(level=levels) if levels else frame
     try:
         seen = nw.from_native(frame, eager_only=True)
     except TypeError as error:
@@ -724,20 +706,7 @@ def _open_frame(frame: Any) -> Source:
             columns[str(name)] = _frame_column(seen, name)
         except InputError as error:
             unreadable[str(name)] = error
-    return _of_table(pa.table(columns), "the table", unreadable=unreadable)
-
-
-def _with_index(frame: Any) -> Any:
-    """Return a pandas frame with its named index levels as columns.
-
-    An index of dates or durations without a name becomes the column "time". A level stays in the index if a column or
-    another level has its name.
-    """
-    if frame.index.names == [None] and frame.index.dtype.kind in "mM" and "time" not in frame.columns:
-        frame = frame.rename_axis("time")
-    names = list(frame.index.names)
-    levels = [name for name in names if not (name is None or name in frame.columns or names.count(name) > 1)]
-    return frame.reset_index(level=levels) if levels else frame
+    return _of_tables([pa.table(columns)], "the table", unreadable=unreadable)
 
 
 def _frame_column(frame: nw.DataFrame[Any], name: str) -> pa.Array:
@@ -758,21 +727,28 @@ def _frame_column(frame: nw.DataFrame[Any], name: str) -> pa.Array:
         return to_arrow(array.astype(str) if limits else array)
 
 
-def _of_table(table: pa.Table, name: str, files: Sequence[Path] = (), **attributes: Any) -> Source:
-    """Return an Arrow table as a `Source`; columns whose name occurs twice are among its `unreadable` ones.
+def _of_tables(tables: Sequence[pa.Table], name: str, paths: tuple[Path, ...] = (), **attributes: Any) -> Source:
+    """Return Arrow tables as one `Source` in memory, their rows one below the other.
 
     Args:
-        table: the table.
-        name: what messages call it.
-        files: the file of each row, if there are several files; else empty.
-        **attributes: other attributes of `Source`. Units are added to those in the table's metadata, and `unreadable`
+        tables: the tables, each of one of the `paths`; a single one without paths.
+        name: what messages call them.
+        paths: their files.
+        **attributes: other attributes of `Source`. Units are added to those in the tables' metadata, and `unreadable`
             columns to those whose name occurs twice.
+
+    Raises:
+        InputError: tables with different columns ("unknown-column"), or files with too many ("too-large").
     """
-    twice = _twice(table.column_names)
-    keep = [i for i, column in enumerate(table.column_names) if column not in twice]
+    layouts = [table.column_names for table in tables]
+    twice = _one_layout(name, paths, layouts) if paths else _twice(layouts[0])
+    tables = [table.select([i for i, c in enumerate(table.column_names) if c not in twice]) for table in tables]
+    table = tables[0]
+    if len(tables) > 1:
+        plain = [pa.table({c: to_arrow(table[c]) for c in table.column_names}) for table in tables]  # no dictionaries
+        table = pa.concat_tables(plain, promote_options="permissive")
     columns, fields = [], []
-    for i in keep:
-        column, part = table.column(i), table.schema.field(i)
+    for column, part in zip(table.columns, table.schema):
         if pa.types.is_fixed_size_list(column.type):
             column = column.cast(pa.large_list(column.type.value_type))
         kind = column.type.value_type if is_list(column.type) else column.type
@@ -781,15 +757,17 @@ def _of_table(table: pa.Table, name: str, files: Sequence[Path] = (), **attribut
         if pa.types.is_duration(column.type):  # which DuckDB knows as intervals of months, days and microseconds
             column = column.cast(pa.int64())
         columns.append(column.cast(pa.float32()) if pa.types.is_float16(column.type) else column)
-    schema, numbers = pa.schema(fields), [f"c{i}" for i in range(len(keep))]
+    schema, numbers = pa.schema(fields), [f"c{i}" for i in range(len(columns))]
     kinds, sql = _flat(schema, numbers)
-    if files:
-        columns, numbers = [*columns, pa.array(list(map(str, files)))], [*numbers, FILE]
+    if len(paths) > 1:
+        files = [str(path) for path, table in zip(paths, tables) for _ in range(len(table))]
+        columns, numbers = [*columns, pa.array(files)], [*numbers, FILE]
     if not columns:
         columns, numbers = [pa.nulls(len(table))], ["c0"]
     attributes["units"] = {**_units_of(schema), **attributes.get("units", {})}
     attributes["unreadable"] = attributes.get("unreadable", {}) | twice
-    return Source(name, kinds, sql, "rotarymae_table", table=pa.table(columns, names=numbers), **attributes)
+    whole = pa.table(columns, names=numbers)
+    return Source(name, kinds, sql, "rotarymae_table", paths, table=whole, **attributes)
 
 
 def without_headers(columns: dict[str, pa.Array], name: str) -> tuple[dict[str, pa.Array], int]:
@@ -842,24 +820,17 @@ def date_parts(names: Iterable[str]) -> dict[str, str]:
     names = list(names)
     if STATISTICS & {name.lower() for name in names}:
         names = [name for name in names if name.lower() != "min"]
-    best = max((_parts_in_order(names, order) for order in DATES), key=len)
+    best: dict[str, str] = {}
+    for order in DATES:
+        parts: dict[str, str] = {}
+        for part in order:
+            free = [name for name in names if name not in parts.values()]
+            likely = (name for word in DATE_PARTS[part][0] for name in free if name.lower() == word)
+            if (column := next(likely, None)) is None:
+                break
+            parts[part] = column
+        best = max(best, parts, key=len)
     return best if len(best) > 1 else {}
-
-
-def _parts_in_order(names: Sequence[str], order: Sequence[str]) -> dict[str, str]:
-    """Return {part: column} for the parts of dates in `order`, up to the first that has no column among `names`.
-
-    A column of a part is called by one of its words in `DATE_PARTS`, in upper or lower case. Of several, that of the
-    likeliest word is taken.
-    """
-    parts: dict[str, str] = {}
-    for part in order:
-        likely = (name for word in DATE_PARTS[part][0] for name in names if name.lower() == word)
-        column = next((name for name in likely if name not in parts.values()), None)
-        if column is None:
-            break
-        parts[part] = column
-    return parts
 
 
 def _number_of_part(cell: str, part: str) -> str:
@@ -1050,17 +1021,13 @@ def _open_text(
         )
         if text.comments:
             relation = f"(SELECT * FROM {relation} WHERE coalesce(c0, '') NOT LIKE '#%')"
-        runs.append((relation, [cells_of[name] for name in columns]))
-    relation, expressions = runs[0]
-    if len(runs) > 1:
-        expressions = [f"c{i}" for i in range(len(columns))]
-        parts = [(", ".join(f"{cell} AS c{i}" for i, cell in enumerate(picked)), read) for read, picked in runs]
-        relation = f"({' UNION ALL '.join(f'SELECT {picked}, {FILE} FROM {read}' for picked, read in parts)})"
+        picked = [f"{cells_of[name]} AS c{i}" for i, name in enumerate(columns)]
+        runs.append(f"SELECT {', '.join([*picked, FILE])} FROM {relation}")
     return Source(
         name=name,
         kinds=dict.fromkeys(columns, pa.string()),
-        sql=dict(zip(columns, expressions, strict=True)),
-        relation=relation,
+        sql={name: f"c{i}" for i, name in enumerate(columns)},
+        relation=f"({' UNION ALL '.join(runs)})",
         paths=paths,
         format=format,
         read_from=tuple(read_from),
@@ -1111,7 +1078,7 @@ def _open_json(paths: tuple[Path, ...], name: str) -> Source:
     single = opened.limit(2).to_arrow_table().num_rows == 1
     of_rows = [formats.rows_of_json(path) for path in paths] if single or schema.names == ["json"] else [None]
     if not any(rows is None for rows in of_rows):
-        return _joined(of_rows, paths, name, {}, format="json")
+        return _of_tables(of_rows, name, paths, format="json")  # pyright: ignore
     if schema.names == ["json"]:
         holds = ", ".join(str(row[0]) for row in opened.limit(3).fetchall())[:60] or "nothing"
         raise ValueError(
@@ -1147,23 +1114,5 @@ def _open_whole(paths: tuple[Path, ...], format: str, name: str) -> Source:
         notes, unreadable = notes | dict.fromkeys(notes_of_file), unreadable | errors
         tables.append(table)
     units = _one_unit(paths, units)
-    return _joined(tables, paths, name, unreadable, format=format, units=units, notes=tuple(notes))
-
-
-def _joined(
-    tables: Sequence[Any], paths: tuple[Path, ...], name: str, unreadable: dict[str, InputError], **attributes: Any
-) -> Source:
-    """Return the Arrow tables of files, one for each path, as one source in memory, their rows one below the other.
-
-    Messages call it `name`; `attributes` are further ones of the `Source`. Columns whose name occurs twice are added to
-    the `unreadable` ones. Raises InputError for tables with different columns ("unknown-column"), or too many columns
-    ("too-large").
-    """
-    files = [path for path, table in zip(paths, tables) for _ in range(len(table) if len(paths) > 1 else 0)]
-    twice = _one_layout(name, paths, [table.column_names for table in tables])
-    if twice:
-        tables = [table.select([i for i, c in enumerate(table.column_names) if c not in twice]) for table in tables]
-    if len(tables) > 1:
-        tables = [pa.table({c: to_arrow(table[c]) for c in table.column_names}) for table in tables]  # no dictionaries
-    whole = pa.concat_tables(tables, promote_options="permissive")
-    return _of_table(whole, name, files, paths=paths, unreadable=unreadable | twice, **attributes)
+    more = {"units": units, "notes": tuple(notes), "unreadable": unreadable}
+    return _of_tables(tables, name, paths, format=format, **more)
