@@ -430,11 +430,105 @@ def test_a_place_is_the_id_where_it_tells_the_rows_of_one_time_apart(site, chann
 
 @pytest.mark.parametrize("units", ["one", "of channels"])
 @pytest.mark.parametrize("name", ["unit", "uom", "Einheit"])
-def test_units_of_measurement_are_no_ids(name, units, tmp_path):
-    rows = [(time, p, DRAW.normal(), "µg/m³" if units == "one" or p == "no2" else "ppm")
-            for time in stamps(60) for p in ("no2", "co")]  # fmt: skip
-    schema = looked_at(pd.DataFrame(rows, columns=["time", "parameter", "value", name]), tmp_path)[0]
-    assert (schema.id, schema.channel) == ("file", "parameter")
+@pytest.mark.parametrize("kind", ["parameter", "type"])
+def test_units_of_measurement_are_no_ids(kind, name, units, tmp_path):
+    rows = [(time, p, k % 2, DRAW.normal(), "µg/m³" if units == "one" or p == "no2" else "ppm")
+            for k, time in enumerate(stamps(60)) for p in ("no2", "co")]  # fmt: skip
+    table = pd.DataFrame(rows, columns=["time", kind, "sensorName", "value", name])
+    table = table.assign(sensorName=table.sensorName.map("Sensor {}".format))
+    schema = looked_at(table, tmp_path)[0]
+    assert (schema.id, schema.channel) == ("file", kind)
+
+
+@pytest.mark.parametrize("name", ["valueuom", "unit", "units_of_measure"])
+def test_units_that_differ_within_a_channel_are_a_doubt(name, tmp_path):
+    rows = [(p, 60 * k, t, DRAW.normal(), ("C", "F")[p % 2] if t == "temp" else "bpm" if k else None)
+            for p in range(4) for k in range(20) for t in ("temp", "pulse")]  # fmt: skip
+    table = pd.DataFrame(rows, columns=["patient", "time", "parameter", "value", name])
+    wanted = f"'{name}': units that differ within a channel"
+    assert any(text.startswith(wanted) for text in looked_at(table, tmp_path)[1])
+    alike = table.replace({name: {"F": "C"}})
+    assert not any(name in text for text in looked_at(alike, tmp_path)[1])
+
+
+def test_an_id_of_each_time_is_a_doubt(tmp_path):
+    rows = [(700 + k, f"2020-08-{1 + k:02d}", who, DRAW.normal(50)) for k in range(25) for who in ("A", "B")]
+    unsure = looked_at(pd.DataFrame(rows, columns=["poll_id", "date", "answer", "pct"]), tmp_path)[1]
+    assert "'poll_id' has one time throughout each of its cells: is it the id of series? (--id)" in unsure
+
+
+@pytest.mark.parametrize("name", ["ccdid", "qid", "fieldid", "visitId"])
+def test_an_id_of_another_thing_is_none_of_a_series_where_it_is_glued_too(name, tmp_path):
+    table = pd.DataFrame({"jd": 2458200 + np.arange(80), name: DRAW.integers(1, 9, 80), "flux": DRAW.normal(size=80)})
+    assert looked_at(table, tmp_path)[0].id == "file"
+
+
+def test_a_column_called_date_is_no_id_next_to_a_clock(tmp_path):
+    rows = [(f"{20 + d}~05~2019", f"{h:02d}:00:00", DRAW.normal()) for d in range(5) for h in range(8, 18)]
+    table = pd.DataFrame(rows, columns=["Date(dd~mm~yyyy)", "Time(hh:mm:ss)", "AOD"])
+    assert propose(open_source(table), TableSchema(), set()).schema.id == "file"
+
+
+@pytest.mark.parametrize("name", ["tz", "tz_cd", "time_zone"])
+def test_a_column_of_zones_is_a_doubt(name, tmp_path):
+    table = pd.DataFrame({"datetime": stamps(80), name: np.repeat(["EST", "EDT"], 40), "flow": DRAW.normal(size=80)})
+    unsure = looked_at(table.assign(height=DRAW.normal(size=80)), tmp_path)[1]
+    assert any(text.startswith(f"'{name}': zones of the times") for text in unsure)
+
+
+@pytest.mark.parametrize("mark", ["<", ">"])
+def test_a_magnitude_below_a_number_is_a_doubt(mark, tmp_path):
+    table = pd.DataFrame({"JD": 2459000 + np.arange(60), "Magnitude": DRAW.normal(12, 1, 60).round(1).astype(str)})
+    table.loc[::9, "Magnitude"] = f"{mark}12.6"
+    unsure = looked_at(table, tmp_path)[1]
+    assert any("of magnitudes it often means fainter" in text for text in unsure) == (mark == "<")
+
+
+@pytest.mark.parametrize("empty", [None, 0])
+def test_columns_that_mark_the_rows_without_a_value_are_a_doubt(empty, tmp_path):
+    rows = [(p, k, 320 if k == 0 else empty, DRAW.normal(5) if k else empty, int(k == 0), int(k == 0))
+            for p in range(6) for k in range(12)]  # fmt: skip
+    table = pd.DataFrame(rows, columns=["ID", "TIME", "AMT", "DV", "MDV", "EVID"])
+    unsure = looked_at(table, tmp_path)[1]
+    assert any("'MDV', 'EVID' only mark the rows in which 'DV' is 0 or missing" in text for text in unsure)
+
+
+@pytest.mark.parametrize("limit", [">600", "<0.5"])
+def test_limits_in_the_text_of_a_value_are_a_doubt(limit, tmp_path):
+    rows = [(p, 60 * k, DRAW.integers(60, 99) + 0.5) for p in range(6) for k in range(20)]
+    table = pd.DataFrame(rows, columns=["patientunitstayid", "labresultoffset", "labresult"])
+    table["labresulttext"] = table.labresult.astype(str)
+    table.loc[::9, "labresult"] = None
+    assert not any("holds limits" in text for text in looked_at(table, tmp_path)[1])
+    table.loc[::9, "labresulttext"] = limit
+    assert any("'labresulttext' holds limits in 14 rows" in text for text in looked_at(table, tmp_path)[1])
+
+
+def test_places_of_a_grid_are_said_to_tell_rows_of_one_time_apart():
+    rows = [(time, lat, lon, DRAW.normal(), DRAW.normal())
+            for time in stamps(20) for lat in (47.25, 47.5) for lon in (8.25, 8.5)]  # fmt: skip
+    table = pd.DataFrame(rows, columns=["time", "latitude", "longitude", "t2m", "u10"])
+    unsure = propose(open_source(table), TableSchema(), set()).unsure
+    assert any("--id latitude+longitude" in text for text in unsure)
+
+
+def test_a_depth_is_a_limit_and_a_mark_of_0_and_1_no_error(tmp_path):
+    table = pd.DataFrame({"MJD": 59000 + np.arange(60), "uJy": DRAW.integers(30, 99, 60)})
+    table = table.assign(duJy=DRAW.integers(5, 9, 60), err=np.arange(60) % 9 // 8, mag5sig=DRAW.normal(19, 0.1, 60))
+    table["sky"] = DRAW.normal(20, 1, 60)
+    schema, unsure, _ = looked_at(table, tmp_path)
+    assert (schema.values, schema.errors) == (("uJy",), ("duJy",)) and any("'mag5sig' is a limit" in t for t in unsure)
+
+
+@pytest.mark.parametrize("name", ["1st Max Hour", "max_time"])
+def test_the_hour_of_a_maximum_is_no_clock(name, tmp_path):
+    table = pd.DataFrame(
+        {"Date Local": stamps(90, "D").str[:10], "Mean": DRAW.normal(size=90), name: DRAW.integers(0, 24, 90)}
+    )
+    if name == "max_time":
+        table[name] = table[name].map("{:02d}:00".format)
+    schema, _, dataset = looked_at(table, tmp_path)
+    assert (schema.time, schema.clock) == ("Date Local", None) and (dataset.times % 1 == 0).all()
 
 
 # ── values ──────────────────────────────────────────────────────────────────────────────────────────────────────────

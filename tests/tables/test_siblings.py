@@ -104,12 +104,18 @@ def test_a_comma_that_may_be_either_is_not_guessed():
     assert few.words == {"1,234": 1} and few.values[1] == 5
     many = cells.numbers(pa.array([f"{k},204" for k in range(1, 12)] + ["998"]), "value")
     assert many.values[0] == 1204 and "commas between thousands" in str(many.note)
+    coded = cells.numbers(pa.array(["+0146,5", "-0021,1", "0133,5"]), "value")  # and a code of quality
+    assert coded.note is None and sum(coded.words.values()) == 3
     two_units = cells.numbers(pa.array(["5", "5 mg", "7 g"]), "value")
     assert two_units.words == {"5 mg": 1, "7 g": 1}
 
 
-@pytest.mark.parametrize("written", ["%d-%b-%Y %H:%M:%S", "%Y%m%d%H%M%S", "%d/%m/%Y, %H:%M:%S", "%b %d, %Y %H:%M:%S"])
+@pytest.mark.parametrize(
+    "written", ["%d-%b-%Y %H:%M:%S", "%Y%m%d%H%M%S", "%Y%m%d%H", "%d/%m/%Y, %H:%M:%S", "%b %d, %Y %H:%M:%S"]
+)
 def test_dates_of_other_notations(base, when, tmp_path, written):
+    if written == "%Y%m%d%H":
+        when = pd.Series(pd.date_range("2024-03-20 05:00", periods=len(base), freq="h"))
     base.assign(time=when.dt.strftime(written)).to_csv(tmp_path / "t.csv", index=False)
     proposal, dataset = looked_at(tmp_path / "t.csv")
     assert proposal.schema.time_format == written
@@ -676,6 +682,24 @@ def test_true_and_false_are_numbers_in_text_as_in_parquet(words, base, tmp_path)
         assert any("--flags rejected" in text for text in proposal.unsure)
         dataset = read_table(open_source(path), TableSchema(flags=("rejected",)))
         assert len(dataset.times) == len(base) - rejected.sum()
+
+
+@pytest.mark.parametrize("name", ["Quality", "qc_flag"])
+def test_words_of_quality_in_all_rows_are_a_doubt(name, base, tmp_path):
+    table = base.assign(more=base.value**2, **{name: np.where(base.index % 7, "Good", "Bad")})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    said = [text for text in looked_at(tmp_path / "t.csv")[0].unsure if f"'{name}'" in text]
+    assert len(said) == 1 and said[0].startswith(f"'{name}' looks like a flag, and is not read")
+
+
+@pytest.mark.parametrize("name", ["cc_flags", "aflags", "Validity", "qual_frame", "temp_qc"])
+@pytest.mark.parametrize("good", [0, 1])
+def test_a_flag_is_neither_the_id_nor_a_value_whichever_number_is_good(good, name, base, tmp_path):
+    table = base[["time", "value"]].assign(more=base.value**2, **{name: np.where(base.id < 5, good, 4)})
+    table.assign(time=np.arange(len(base))).to_csv(tmp_path / "t.csv", index=False)
+    proposal, _ = looked_at(tmp_path / "t.csv")
+    assert (proposal.schema.id, {*proposal.schema.values} - {"more"}) == ("file", {"value"})
+    assert any(f"'{name}' {'is not 0 in' if good == 0 else 'looks like a flag'}" in text for text in proposal.unsure)
 
 
 @pytest.mark.parametrize(

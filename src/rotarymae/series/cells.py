@@ -265,7 +265,8 @@ def _with_points(cells: pa.Array) -> tuple[pa.Array, str | None]:
     grouped = matches(cells, THOUSANDS)
     english = matches(cells, r"^[-+]?\d{1,3}(,\d{3})+\.\d+$|^[-+]?\d{1,3}(,\d{3}){2,}$").any()
     german = matches(cells, r"^[-+]?\d{1,3}(\.\d{3})+,\d+$|^[-+]?\d{1,3}(\.\d{3}){2,}$").any()
-    decimal = (matches(cells, DECIMAL_COMMA) & ~grouped).any()
+    coded = matches(cells, r"^[-+]?0\d+,").any()  # "+0146,5" is two numbers, the latter mostly a code of quality
+    decimal = (matches(cells, DECIMAL_COMMA) & ~grouped).any() and not coded
     pointed = matches(cells, r"\d\.\d").any()
     if not (english or german or decimal or pointed):
         small = matches(cells, r"^[-+]?\d{1,3}$")

@@ -30,7 +30,7 @@ SPAN = (
 OFFLINE = {"threads": 1, "autoinstall_known_extensions": False, "autoload_known_extensions": False}
 UTC_OFFSET = re.compile(r"(?<=:\d\d| \d\d) ?[+-]\d\d:?\d\d$|(?<=\d[.,]\d\d\d) ?[+-]\d\d:?\d\d$")
 MIDNIGHT = r"(^|[^\d:])24:00"  # the end of a day
-JOINED = {7: "%Y%j", 8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}  # by the number of digits: 20240331
+JOINED = {7: "%Y%j", 8: "%Y%m%d", 10: "%Y%m%d%H", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}  # by the number of digits
 # The beginnings of the names of months in English, German, French, Spanish, Italian, Portuguese and Dutch.
 MONTHS = (
     "jan|ene|gen feb|fev|fév mar|mär|mrz|mrt apr|abr|avr may|mai|mei|mag jun|juin|giu jul|juil|lug aug|ago|aou|aoû "

@@ -24,7 +24,7 @@ from rotarymae.series import cells, dates
 from rotarymae.series.dates import ELAPSED, ISO, JOINED, formats_of, is_written
 from rotarymae.tables.formats import MIN_TIME_NAMES, NUMBERED, numbered_names, numbers_in, values_in
 from rotarymae.tables.schema import TableSchema, option
-from rotarymae.tables.source import DATE_PARTS, Source, date_parts, id_parts, open_source, without_headers
+from rotarymae.tables.source import DATE_PARTS, STATISTICS, Source, date_parts, id_parts, open_source, without_headers
 
 ROWS = 20_000  # from which a table is guessed
 MAX_CHANNELS = 2_000
@@ -52,9 +52,10 @@ IDS = ("object", "obj", "oid", "star", "series", "stay", "hospitalization", "enc
        "name")  # fmt: skip
 NO_IDS = {"exposure", "visit", "transit", "ccd", "detector", "field", "night", "image", "filter", "item", "code",
           "row", "order", "candidate", "candid", "parent", "concept", "program", "user", "location", "site",
-          "fid", "tid", "bid", "mid", "grid"}  # fmt: skip
+          "fid", "tid", "bid", "mid", "qid", "grid"}  # fmt: skip
 ID_WORD = re.compile(r"(obj|[eou]|[^aeiou]{1,3})?id|identifier")  # the last word of stay_id, uid and STID
-UNITS = {"unit", "units", "uom", "einheit", "unidad", "unité", "unità", "eenheid"}
+UNITS = ("unit", "units", "uom", "einheit", "unidad", "unité", "unità", "eenheid")  # ends of words
+ZONES = {"tz", "tzcd", "zone", "timezone"}
 PLACES = {"location", "site"}  # which are ids only where they tell the rows of one time apart
 NUMBERINGS = {"id", "identifier", "ident", "number", "nr", "no",
               "num", "index", "idx", "code", "tag", "table", "key", "serial"}  # fmt: skip
@@ -62,9 +63,10 @@ ERRORS = {"err", "error", "errors", "sigma", "unc", "uncertainty", "std", "stdde
 ERROR_MARK = re.compile("^({0})|({0})$".format("|".join(sorted(ERRORS - {"e"}, key=len, reverse=True))))
 NO_FACTS = ERRORS | {"split", "fold", "true"}
 MARKS = {"<", ">", "<=", ">=", "≤", "≥"}  # in a column of their own
-LIMITS = {"lim", "limit", "limiting", "upperlimit", "maglim", "limmag", "diffmaglim"}
-FLAGS = {"flag", "flags", "quality", "qc", "catflags", "qflag", "bad", "procstatus", "rb", "rejected", "invalid",
-         "outlier", "suspect", "saturated"}  # fmt: skip
+LIMIT = re.compile(r"lim\b|\b(limit|limiting|upperlimit|limmag)\b|\b[35] sig(ma)?\b")  # in the words of a name
+FLAG = re.compile(
+    r"(flag|flags|quality|qc)\b|\b(qual|validity|bad|procstatus|rb|rejected|invalid|outlier|suspect|saturated)\b"
+)
 SKY = {"ra", "dec"}  # coordinates only together, as Dec may be a month
 COORDINATES = ("ra", "dec", "lat", "lon", "long", "latitude", "longitude", "depth", "x", "y", "z", "altitude")
 OUTCOMES = {"futime", "survtime", "survival", "followup", "tte", "died", "death", "dead", "status", "event", "outcome",
@@ -122,7 +124,7 @@ TIME = Rule(
 ID = Rule(IDS)
 HOURS = {"hour", "hr", "hh", "stunde", "heure", "hora", "ora"}
 CALLED_DATES = {"date", "dates", "day", "dt", "datum", "fecha", "data", "дата", "日期", "日付", "yymmdd", "ymd"}
-CLOCK = Rule(("clock", "time", "uhrzeit", "zeit", "tod", *sorted(HOURS)))
+CLOCK = Rule(("clock", "time", "uhrzeit", "zeit", "tod", *sorted(HOURS)), never=frozenset(STATISTICS))  # of a maximum
 PASSBANDS = ("passband", "band", "bandpass", "filter", "flt", "filtercode", "filterid", "fid")  # never ids
 CHANNEL = Rule(
     (*PASSBANDS, "category", "channel", "sensor", "variable", "parameter", "test", "itemid", "item", "code", "concept",
@@ -181,7 +183,7 @@ def looks_like_id(name: str) -> bool:
     False if any word is one for another thing, as in image_id, night_id and item_id.
     """
     words = pieces(name)
-    if set(words) & NO_IDS:
+    if {*words, *(word.removesuffix("id") for word in words)} & NO_IDS:  # ccdid, too
         return False
     numbers = "serial" in words and NUMBERINGS.issuperset(words)
     return numbers or any(map(ID_WORD.fullmatch, words[-1:])) or (len(words) == 1 and words[0] in IDS[:-2])
@@ -286,9 +288,11 @@ class Column:
 
     @property
     def is_error(self) -> bool:
-        """Whether it holds numbers, and its name suggests standard errors, as flux_err and sigmapsf do."""
+        """Whether it holds numbers, mostly other than 0, and is called like standard errors, such as flux_err."""
+        if not self.numeric or 2 * (self.known == 0).sum() > len(self.known):
+            return False
         named = bool(set(self.words) & (ERRORS if len(self.words) > 1 else {"sigma", "unc", "uncertainty", "stderr"}))
-        return self.numeric and (named or "".join(self.words[-1:]).endswith("err"))
+        return named or "".join(self.words[-1:]).endswith("err")
 
     @property
     def counts(self) -> bool:
@@ -421,7 +425,7 @@ def _formats(column: pa.Array, numbers: np.ndarray | None, named: bool) -> tuple
     Args:
         column: Arrow array [n].
         numbers: its cells as numbers, float64 [n]; None for texts. Numbers are dates only if all of them look like
-            20240331: they begin with 19 or 20 and have 7, 8, 12 or 14 digits.
+            20240331: they begin with 19 or 20 and have 7, 8, 10, 12 or 14 digits.
         named: whether the column is called like a date. If so, numbers are also dates if all have six digits, such as
             240331.
     """
@@ -890,6 +894,9 @@ class _Proposer:
         self.series = np.zeros(self.rows, np.int64) if id is None else id.codes
         if id is None and several_files and time is not None and not time.listed:
             self.series = look(self.source.with_ids_of_files())["file"].codes
+        if id is not None and "id" not in self.named and _count(self.times) > 1 < _count(self.series) < self.rows:
+            text = " has one time throughout each of its cells: is it the id of series? (--id)"
+            self.doubts += _said([id.name] * (_count(self.series, self.times) == _count(self.series)), text)
 
     def id_by_name(self) -> Column | None:
         """Return the column, of those without a role, that is called like an id and tells series apart best; or None.
@@ -935,12 +942,13 @@ class _Proposer:
         """Return a column whose cells, not its name, show that it is the id, of those without a role; None without one.
 
         It is a text or whole number without missing cells, and equal cells come in blocks of three rows or more on
-        average. It is no state of one object (`is_state`), label, date or passband. Of several, texts go first, then
-        the one with the most different cells. Without any, it is a column that tells the rows of one time apart
+        average. It is no state of one object (`is_state`), label, date, flag or passband. Of several, texts go first,
+        then the one with the most different cells. Without any, it is a column that tells the rows of one time apart
         (`names_of_parts`). A sentence for the user is added to `self.doubts`.
         """
         blocks = [c for c in self.unused.values() if (c.text or c.whole) and c.distinct > 1 and not c.listed]
         blocks = [c for c in blocks if not ({*c.words} & {*PASSBANDS} or c.dates or c.clock or LABEL.fits(c.words))]
+        blocks = [c for c in blocks if not (FLAG.search(" ".join(c.words)) or {*c.words} & CALLED_DATES)]
         blocks = [c for c in blocks if (c.codes >= 0).all() and c.in_blocks and self.rows / c.runs >= MIN_RUN]
         blocks = [c for c in blocks if not self.is_state(c)]
         if blocks:
@@ -969,9 +977,10 @@ class _Proposer:
 
     def is_unit(self, column: Column) -> bool:
         """Return whether a column is called like units of measurement and holds texts: one, or one for each channel."""
-        if not ({*column.words} & UNITS and column.text):
+        if not (column.text and any(word.endswith(UNITS) for word in column.words)):
             return False
-        channels = (c for c in self.unused.values() if CHANNEL.fits(c.words) and c.distinct < self.rows)
+        kinds = (c for c in self.unused.values() if CHANNEL.fits(c.words) or LABEL.fits(c.words))
+        channels = (c for c in kinds if c.distinct < self.rows)
         return column.distinct == 1 or any(_count(c.codes, column.codes) == c.distinct for c in channels)
 
     def names_of_parts(self, objects: np.ndarray) -> Column | None:
@@ -985,7 +994,8 @@ class _Proposer:
             objects: [rows], a code of each row's object; all 0 for a single one.
         """
         free = self.unused.values()
-        names = [c for c in free if not (c.dates or c.clock or CHANNEL.fits(c.words) or self.is_unit(c))]
+        names = [c for c in free if not (c.dates or c.clock or LABEL.fits(c.words) or self.is_unit(c))]
+        names = [c for c in names if not CHANNEL.fits(c.words)]
         places = [c for c in names if {*c.words} & PLACES and c.repeats and (c.text or c.whole)]
         names = [c for c in names if c in places or (c.text and c.distinct <= self.rows / MIN_RUN)]
         names = [c for c in names if _count(objects) < c.distinct == _count(objects, c.codes)]
@@ -1052,9 +1062,10 @@ class _Proposer:
         """
         self.value_of = _errors_by_name(self.unused.values())
         self.errors = [name for name, c in self.unused.items() if c.is_error or name in self.value_of]
-        limits = [c for c in self.unused.values() if any(w in LIMITS or w.endswith("lim") for w in c.words)]
+        limits = [c for c in self.unused.values() if LIMIT.search(" ".join(c.words))]
         self.limits = [c.name for c in limits if c.numeric]
-        self.flags = [name for name, c in self.varying_numbers.items() if set(c.words) & FLAGS]
+        self.flags = [name for name, c in self.varying.items() if FLAG.search(" ".join(c.words))]
+        self.flags = [name for name in self.flags if name not in self.outcomes]
         self.coordinates = [name for name in self.varying_numbers if name.rpartition(".")[2].lower() in COORDINATES]
         if not {*map(str.lower, self.coordinates)} >= SKY:
             self.coordinates = [name for name in self.coordinates if name.lower() not in SKY]
@@ -1082,8 +1093,9 @@ class _Proposer:
         """Return the column that most likely says what was measured in each row; None without one.
 
         It holds texts or whole numbers, at most 2,000 different ones, and changes within series, but is no state of the
-        object (`is_state`). A column that is called like a channel goes first; of several, the one that leaves the
-        fewest rows of equal series and time, then the one of the best name.
+        object (`is_state`). A column that is called like a channel, or like a class next to units of measurement, goes
+        first; of several, one with a single unit throughout each channel, then the one that leaves the fewest rows of
+        equal series and time, then the one of the best name.
 
         Without such a name, it is a column of few classes that tells rows of equal series and time apart. Or, if a
         single column of numbers could be the value, it is a column of texts that explains more than half of the
@@ -1093,10 +1105,13 @@ class _Proposer:
         usual = [c for c in free if 1 < c.distinct <= MAX_CHANNELS and c.repeats and not (c.dates or c.clock)]
         usual = [c for c in usual if c.text or c.whole]
         usual = [c for c in usual if {*c.words} & {*PASSBANDS} or not self.is_state(c)]
-        named = [c for c in usual if CHANNEL.fits(c.words) and not looks_like_id(c.name)]
-        named = [c for c in named if not (c.numeric and VALUE.fits(c.words))]
+        units = [c for c in self.unused.values() if self.is_unit(c)]  # of which a channel has one
+        named = [c for c in usual if CHANNEL.fits(c.words) or (units and LABEL.fits(c.words))]
+        named = [c for c in named if not (looks_like_id(c.name) or (c.numeric and VALUE.fits(c.words)))]
         if named:
-            return min(named, key=lambda c: (self.repeated_rows(c.codes), CHANNEL.rank(c.words) + len(c.words) / 100))
+            mixed = {c.name: any(unit.varies(c.codes) for unit in units) for c in named}
+            ranks = {c.name: CHANNEL.rank(c.words) + len(c.words) / 100 for c in named}
+            return min(named, key=lambda c: (mixed[c.name], self.repeated_rows(c.codes), ranks[c.name]))
         bare, keys = self.repeated_rows(), _joint(self.series, self.times)
         classes = [c for c in usual if c.names_classes and (c.codes >= 0).mean() > MOST]
         telling = [c for c in classes if self.repeated_rows(c.codes) < bare / 20 and not c.is_scale(keys)]
@@ -1145,7 +1160,7 @@ class _Proposer:
             self.doubts.append(f"{text} of one time (--positions)")
         elif channel is None and bare:
             text = f"{bare:,} of {self.rows:,} rows seen repeat the series and time of another"
-            classes = [c for c in self.maybe_values if c.names_classes][:MAX_CLASSES]
+            classes = [c for c in self.maybe_values if c.names_classes or c.name in self.coordinates][:MAX_CLASSES]
             sets = itertools.chain.from_iterable(itertools.combinations(classes, count) for count in (1, 2, 3))
             apart = next((some for some in sets if self.repeated_rows(*(c.codes for c in some)) < bare / 20), ())
             if apart:
@@ -1215,8 +1230,21 @@ class _Proposer:
             self.doubts.append(f"{text} series of all, make a row of each first (pandas.melt)")
         self.doubts += [f"not all is read: {text}" for text in self.source.said_unreadable]
         if self.given.get("wide"):
+            self.say_marks([self.columns[name] for name in values])
             text = ", which are read of tables with a row for each value"
             self.doubts += _said(self.errors, f" look like standard errors{text}", f" looks like standard errors{text}")
+
+    def say_marks(self, values: Sequence[Column]) -> None:
+        """Say in `self.doubts` which of the columns of values only mark the rows in which another is 0 or missing."""
+        marks: dict[bytes, list[str]] = {}  # by the rows that are like the first
+        for c in values:
+            if c.whole and c.distinct == 2:
+                marks.setdefault((c.codes == c.codes[0]).tobytes(), []).append(c.name)
+        for c in values:
+            empty = np.nan_to_num(c.numbers) == 0  # pyright: ignore
+            names = marks.get((empty == empty[0]).tobytes(), []) if c.distinct > 2 else []
+            text = f"the rows in which {c.name!r} is 0 or missing; if these are not measured, leave them out first"
+            self.doubts += _said(names, f" only mark {text}", f" only marks {text}")
 
     def likely_values(self, channel: Column | None) -> list[Column]:
         """Return those of the possible values, `self.maybe_values`, that stand out, the likeliest first; or [].
@@ -1261,7 +1289,15 @@ class _Proposer:
         """
         columns = [c for c in columns if not (c.dates or c.clock or c is channel)]
         if channel is not None:
-            columns = [c for c in columns if _count(channel.codes, c.codes) > channel.distinct]
+            columns = [c for c in columns if c.varies(channel.codes)]
+            units = [c for c in columns if c.text and any(word.endswith(UNITS) for word in c.words)]
+            text = ": units that differ within a channel, whose numbers are read as they are; convert them first"
+            self.doubts += _said((c.name for c in units), text)
+            columns = [c for c in columns if c not in units]
+        zones = [c for c in columns if c.text and {*c.words} & ZONES]
+        text = ": zones of the times, which are read without them; give all times in one zone first"
+        self.doubts += _said((c.name for c in zones), text)
+        columns = [c for c in columns if c not in zones]
         codes = [c for c in columns if c.names_classes and (c.codes >= 0).all() and not looks_like_id(c.name)]
         unread = [c for c in columns if c.name not in self.values]
         rest = [c for c in unread if c not in codes]
@@ -1316,16 +1352,31 @@ class _Proposer:
         marks = (name for name, seen in texts.items() if seen and seen <= MARKS)
         text = " says which values are limits, and is not read: write its mark before the value, <0.01"
         self.doubts += _said(marks, text)
-        for name in self.flags:
-            marked = int((np.nan_to_num(self.varying_numbers[name].numbers) != 0).sum())  # pyright: ignore
-            if name not in values and 0 < marked < n / 2:
-                text = f"{name!r} is not 0 in {marked:,} of {n:,} rows: --flags {name} would leave them out"
+        unread = []
+        for c in (free[name] for name in self.flags if name in free and name not in values):
+            marked = int((np.nan_to_num(c.numbers) != 0).sum()) if c.numeric else 0  # pyright: ignore
+            if 0 < marked < n / 2:
+                text = f"{c.name!r} is not 0 in {marked:,} of {n:,} rows: --flags {c.name} would leave them out"
                 self.doubts.append(text)
-        few = (name for name in texts if {*free[name].words} & FLAGS and 0 < (free[name].codes >= 0).sum() < n / 2)
+            elif c.numeric or (c.codes >= 0).sum() >= n / 2:
+                unread.append(c.name)
+        text = " look like flags, and are not read; leave out first what they say is bad"
+        self.doubts += _said(unread, text, " looks like a flag, and is not read; leave out first what it says is bad")
+        few = (name for name in texts if 0 < (free[name].codes >= 0).sum() < n / 2)
+        few = (name for name in few if FLAG.search(" ".join(free[name].words)))
         self.doubts += _said(few, ": filled in few rows, and not read; if they are bad, leave them out first")
+        written = (c for c in map(self.columns.get, values) if c and cells.is_text(c.cells.type))
+        fainter = (c.name for c in written if "mag" in c.name.lower() and cells.matches(c.cells, cells.UPPER).any())
+        text = ': "<12.6" is read as below 12.6; of magnitudes it often means fainter, which is ">12.6"'
+        self.doubts += _said(fainter, text)
+        value = self.columns.get(values[0])
+        for c in free.values():
+            if value is not None and value.numbers is not None and cells.is_text(c.cells.type) and c.numeric:
+                lost = np.isnan(value.numbers) & cells.matches(c.cells, f"{cells.UPPER}|{cells.LOWER}")
+                text = f" holds limits in {lost.sum():,} rows in which {value.name!r} is missing: read them by --values"
+                self.doubts += _said([c.name] if lost.any() else [], f"{text} {shlex.quote(c.name)}")
         several = len(values) > 1 or self.given.get("wide") or self.schema.wide
         several = several or {"upper_limits", "lower_limits"} & self.named
-        value = self.columns.get(values[0])
         for name in self.limits:
             limit = self.columns[name].numbers
             known = None if value is None else value.numbers
