@@ -640,6 +640,15 @@ def test_a_clock_may_have_points(tmp_path):
     assert (schema.id, schema.clock) == ("file", "Time") and dataset.times[0] == 12487.75 and len(dataset.times) == 200
 
 
+@pytest.mark.parametrize("name", ["Tid (UTC)", "Klockslag", "godz", "in der Früh"])
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_a_clock_of_any_name_goes_on_within_each_day(goes_on, name, tmp_path):
+    table = pd.DataFrame({"Datum": np.repeat(stamps(9, "D").str[:10], 24), "Luft": DRAW.normal(size=216)})
+    hours = np.tile(np.arange(24), 9) if goes_on else DRAW.integers(0, 24, 216)
+    table[name] = [f"{hour:02d}:00:00" for hour in hours]
+    assert propose(open_source(table), TableSchema(), set()).schema.clock == (name if goes_on else None)
+
+
 def test_a_year_and_a_week_are_a_time(tmp_path):
     rows = [(f"Region {g}", 2015 + k // 52, k % 52 + 1, *DRAW.normal(size=2)) for k in range(104) for g in range(3)]
     schema, _, dataset = looked_at(pd.DataFrame(rows, columns=["REGION", "YEAR", "WEEK", "ILI", "ALL"]), tmp_path)

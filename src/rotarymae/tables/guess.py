@@ -295,6 +295,11 @@ class Column:
         return named or "".join(self.words[-1:]).endswith("err")
 
     @property
+    def is_flag(self) -> bool:
+        """Whether its name suggests flags of quality, as temp_qc does, but not one that has a word for an object."""
+        return FLAG.search(" ".join(self.words)) is not None and not {*self.words} & {*IDS}
+
+    @property
     def counts(self) -> bool:
         """Whether its numbers are consecutive whole ones in any order, as 1, 2, 3, at least two, and some repeat."""
         return self.whole and 1 < np.ptp(self.known) + 1 == self.distinct < len(self.known)
@@ -719,9 +724,14 @@ class _Proposer:
             text = f"the numbers of {time.name!r}, up to {time.known.max():g}, look like hours and minutes, and are "
             text += "read as plain numbers: write them as 08:40, next to a column of days (--clock)"
             self.doubts.append(text)
-        clock = next((c for c in self.unused.values() if c.clock and CLOCK.fits(c.words)), None)
         whole_days = time.days is not None and not (np.nan_to_num(time.days) % 1).any()
-        self.take("clock", clock if whole_days else None)
+        clocks = [c for c in self.unused.values() if c.clock and whole_days]
+        named = [c for c in clocks if CLOCK.fits(c.words)]
+        others = [] if named or 2 * time.distinct > self.rows else clocks
+        with suppress(InputError):  # in another language, they go on within each day
+            times = [dates.with_clock(dates.Times(time.days), c.cells, c.name).values for c in others]  # pyright: ignore
+            named += [c for c, each in zip(others, times) if (np.diff(each)[np.diff(time.codes) == 0] > 0).all()]
+        self.take("clock", named[0] if named else None)
         parts = _parts_of_dates(time, self.unused.values())
         self.doubts += _said(parts, ": parts of the time, and not read")
         self.unused = {name: c for name, c in self.unused.items() if name not in parts}
@@ -948,7 +958,7 @@ class _Proposer:
         """
         blocks = [c for c in self.unused.values() if (c.text or c.whole) and c.distinct > 1 and not c.listed]
         blocks = [c for c in blocks if not ({*c.words} & {*PASSBANDS} or c.dates or c.clock or LABEL.fits(c.words))]
-        blocks = [c for c in blocks if not (FLAG.search(" ".join(c.words)) or {*c.words} & CALLED_DATES)]
+        blocks = [c for c in blocks if not (c.is_flag or {*c.words} & CALLED_DATES)]
         blocks = [c for c in blocks if (c.codes >= 0).all() and c.in_blocks and self.rows / c.runs >= MIN_RUN]
         blocks = [c for c in blocks if not self.is_state(c)]
         if blocks:
@@ -1064,8 +1074,7 @@ class _Proposer:
         self.errors = [name for name, c in self.unused.items() if c.is_error or name in self.value_of]
         limits = [c for c in self.unused.values() if LIMIT.search(" ".join(c.words))]
         self.limits = [c.name for c in limits if c.numeric]
-        self.flags = [name for name, c in self.varying.items() if FLAG.search(" ".join(c.words))]
-        self.flags = [name for name in self.flags if name not in self.outcomes]
+        self.flags = [name for name, c in self.varying.items() if c.is_flag and name not in self.outcomes]
         self.coordinates = [name for name in self.varying_numbers if name.rpartition(".")[2].lower() in COORDINATES]
         if not {*map(str.lower, self.coordinates)} >= SKY:
             self.coordinates = [name for name in self.coordinates if name.lower() not in SKY]
@@ -1362,8 +1371,7 @@ class _Proposer:
                 unread.append(c.name)
         text = " look like flags, and are not read; leave out first what they say is bad"
         self.doubts += _said(unread, text, " looks like a flag, and is not read; leave out first what it says is bad")
-        few = (name for name in texts if 0 < (free[name].codes >= 0).sum() < n / 2)
-        few = (name for name in few if FLAG.search(" ".join(free[name].words)))
+        few = (name for name in texts if free[name].is_flag and 0 < (free[name].codes >= 0).sum() < n / 2)
         self.doubts += _said(few, ": filled in few rows, and not read; if they are bad, leave them out first")
         written = (c for c in map(self.columns.get, values) if c and cells.is_text(c.cells.type))
         fainter = (c.name for c in written if "mag" in c.name.lower() and cells.matches(c.cells, cells.UPPER).any())
