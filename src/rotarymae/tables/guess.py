@@ -952,13 +952,11 @@ class _Proposer:
         """Return a column whose cells, not its name, show that it is the id, of those without a role; None without one.
 
         It is a text or whole number without missing cells, and equal cells come in blocks of three rows or more on
-        average. It is no state of one object (`is_state`), label, date, flag or passband. Of several, texts go first,
-        then the one with the most different cells. Without any, it is a column that tells the rows of one time apart
-        (`names_of_parts`). A sentence for the user is added to `self.doubts`.
+        average. It is no state of one object (`is_state`). Of several, texts go first, then the one with the most
+        different cells. Without any, it is a column that tells the rows of one time apart (`names_of_parts`). A
+        sentence for the user is added to `self.doubts`.
         """
-        blocks = [c for c in self.unused.values() if (c.text or c.whole) and c.distinct > 1 and not c.listed]
-        blocks = [c for c in blocks if not ({*c.words} & {*PASSBANDS} or c.dates or c.clock or LABEL.fits(c.words))]
-        blocks = [c for c in blocks if not (c.is_flag or {*c.words} & CALLED_DATES)]
+        blocks = [c for c in self.objects if (c.text or c.whole) and c.distinct > 1 and not c.listed]
         blocks = [c for c in blocks if (c.codes >= 0).all() and c.in_blocks and self.rows / c.runs >= MIN_RUN]
         blocks = [c for c in blocks if not self.is_state(c)]
         if blocks:
@@ -969,6 +967,13 @@ class _Proposer:
         if best is not None:
             self.doubts.append(f"{best.name!r} is proposed as the id, as {why} (--id)")
         return best
+
+    @property
+    def objects(self) -> list[Column]:
+        """Columns without a role, but for dates, clocks, flags, labels, units and passbands, which name no objects."""
+        free = [c for c in self.unused.values() if not (c.dates or c.clock or c.is_flag or self.is_unit(c))]
+        free = [c for c in free if not LABEL.fits(c.words)]
+        return [c for c in free if not {*c.words} & {*PASSBANDS, *CALLED_DATES}]
 
     def is_state(self, column: Column) -> bool:
         """Return whether a column's blocks of equal cells are states of one object, such as quality codes or years.
@@ -1004,8 +1009,7 @@ class _Proposer:
             objects: [rows], a code of each row's object; all 0 for a single one.
         """
         free = self.unused.values()
-        names = [c for c in free if not (c.dates or c.clock or LABEL.fits(c.words) or self.is_unit(c))]
-        names = [c for c in names if not CHANNEL.fits(c.words)]
+        names = [c for c in self.objects if not CHANNEL.fits(c.words)]
         places = [c for c in names if {*c.words} & PLACES and c.repeats and (c.text or c.whole)]
         names = [c for c in names if c in places or (c.text and c.distinct <= self.rows / MIN_RUN)]
         names = [c for c in names if _count(objects) < c.distinct == _count(objects, c.codes)]
@@ -1112,7 +1116,7 @@ class _Proposer:
         """
         free = [c for name, c in self.varying.items() if name not in (*self.errors, *self.limits, *self.outcomes)]
         usual = [c for c in free if 1 < c.distinct <= MAX_CHANNELS and c.repeats and not (c.dates or c.clock)]
-        usual = [c for c in usual if c.text or c.whole]
+        usual = [c for c in usual if c.whole or (c.text and not {*c.words} & CALLED_DATES)]
         usual = [c for c in usual if {*c.words} & {*PASSBANDS} or not self.is_state(c)]
         units = [c for c in self.unused.values() if self.is_unit(c)]  # of which a channel has one
         named = [c for c in usual if CHANNEL.fits(c.words) or (units and LABEL.fits(c.words))]
