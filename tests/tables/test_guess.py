@@ -648,6 +648,8 @@ def test_a_clock_of_any_name_goes_on_within_each_day(goes_on, name, tmp_path):
     hours = np.tile(np.arange(24), 9) if goes_on else DRAW.integers(0, 24, 216)
     table[name] = [f"{hour:02d}:00:00" for hour in hours]
     assert propose(open_source(table), TableSchema(), set()).schema.clock == (name if goes_on else None)
+    spans = pd.DataFrame({"Datum": [*stamps(24, "D").str[:10]] * 9, "id": np.repeat(range(9), 24), name: table[name]})
+    assert propose(open_source(spans.assign(x=table.Luft)), TableSchema(), set()).schema.clock is None
 
 
 def test_a_year_and_a_week_are_a_time(tmp_path):

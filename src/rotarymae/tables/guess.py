@@ -54,8 +54,8 @@ NO_IDS = {"exposure", "visit", "transit", "ccd", "detector", "field", "night", "
           "row", "order", "candidate", "candid", "parent", "concept", "program", "user", "location", "site",
           "fid", "tid", "bid", "mid", "qid", "grid"}  # fmt: skip
 ID_WORD = re.compile(r"(obj|[eou]|[^aeiou]{1,3})?id|identifier")  # the last word of stay_id, uid and STID
-UNITS = ("unit", "units", "uom", "einheit", "unidad", "unité", "unità", "eenheid")  # ends of words
-ZONES = {"tz", "tzcd", "zone", "timezone"}
+UNITS = {"unit", "units", "uom", "valueuom", "einheit", "unidad", "unité", "unità", "eenheid"}
+ZONES = re.compile(r"\b(tz|tzcd|timezone|time zone)\b")  # in the words of a name
 PLACES = {"location", "site"}  # which are ids only where they tell the rows of one time apart
 NUMBERINGS = {"id", "identifier", "ident", "number", "nr", "no",
               "num", "index", "idx", "code", "tag", "table", "key", "serial"}  # fmt: skip
@@ -730,7 +730,8 @@ class _Proposer:
         others = [] if named or 2 * time.distinct > self.rows else clocks
         with suppress(InputError):  # in another language, they go on within each day
             times = [dates.with_clock(dates.Times(time.days), c.cells, c.name).values for c in others]  # pyright: ignore
-            named += [c for c, each in zip(others, times) if (np.diff(each)[np.diff(time.codes) == 0] > 0).all()]
+            steps = [np.diff(each)[np.diff(time.codes) == 0] for each in times]
+            named += [c for c, each in zip(others, steps) if (each > 0).all() and 2 * len(each) > self.rows]
         self.take("clock", named[0] if named else None)
         parts = _parts_of_dates(time, self.unused.values())
         self.doubts += _said(parts, ": parts of the time, and not read")
@@ -992,7 +993,7 @@ class _Proposer:
 
     def is_unit(self, column: Column) -> bool:
         """Return whether a column is called like units of measurement and holds texts: one, or one for each channel."""
-        if not (column.text and any(word.endswith(UNITS) for word in column.words)):
+        if not ({*column.words} & UNITS and column.text):
             return False
         kinds = (c for c in self.unused.values() if CHANNEL.fits(c.words) or LABEL.fits(c.words))
         channels = (c for c in kinds if c.distinct < self.rows)
@@ -1303,11 +1304,13 @@ class _Proposer:
         columns = [c for c in columns if not (c.dates or c.clock or c is channel)]
         if channel is not None:
             columns = [c for c in columns if c.varies(channel.codes)]
-            units = [c for c in columns if c.text and any(word.endswith(UNITS) for word in c.words)]
+            units = [c for c in columns if c.text and {*c.words} & UNITS]  # mostly one for each channel
+            pairs = (np.stack([channel.codes, c.codes])[:, c.codes >= 0] for c in units)
+            units = [c for c, pair in zip(units, pairs) if _count(*pair) < 2 * channel.distinct]
             text = ": units that differ within a channel, whose numbers are read as they are; convert them first"
             self.doubts += _said((c.name for c in units), text)
             columns = [c for c in columns if c not in units]
-        zones = [c for c in columns if c.text and {*c.words} & ZONES]
+        zones = [c for c in columns if c.text and ZONES.search(" ".join(c.words))]
         text = ": zones of the times, which are read without them; give all times in one zone first"
         self.doubts += _said((c.name for c in zones), text)
         columns = [c for c in columns if c not in zones]
