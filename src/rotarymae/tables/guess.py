@@ -973,8 +973,8 @@ class _Proposer:
     def objects(self) -> list[Column]:
         """Columns without a role, but for dates, clocks, flags, labels, units and passbands, which name no objects."""
         free = [c for c in self.unused.values() if not (c.dates or c.clock or c.is_flag or self.is_unit(c))]
-        free = [c for c in free if not LABEL.fits(c.words)]
-        return [c for c in free if not {*c.words} & {*PASSBANDS, *CALLED_DATES}]
+        free = [c for c in free if not (LABEL.fits(c.words) or {*c.words} & {*PASSBANDS})]
+        return [c for c in free if c.whole or not {*c.words} & CALLED_DATES]
 
     def is_state(self, column: Column) -> bool:
         """Return whether a column's blocks of equal cells are states of one object, such as quality codes or years.
