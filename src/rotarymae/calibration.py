@@ -198,7 +198,11 @@ class Calibration(nn.Module):
         around = around._replace(traits=torch.cat([around.traits, learnt[:, None].to(around.traits)], -1))
 
         def mean(knots: Tensor, offsets: Tensor) -> Tensor:
-            """Return the weighted means [n] of the predictions of model and simple methods, with these coefficients."""
+            """Return the weighted means [n] of the predictions of model and simple methods, for the n hidden values.
+
+            The logits of the weights are coefficients: `knots` and `offsets`, shaped as the attributes, but with the
+            trait `learnt` behind the others.
+            """
             return blend(at(knots, around, self.reach) + offsets[output], predicted, guesses)
 
         def squared(knots: Tensor, offsets: Tensor, freedom: Tensor) -> Tensor:

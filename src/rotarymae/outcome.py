@@ -71,10 +71,10 @@ class Outcome:
     def sample(self, rows: np.ndarray, most: int) -> Outcome:
         """Return a copy of the outcome that is cut to some series; call it before scoring.
 
-        Cut are the data set, the labels, and of `fit` the split and the validation outputs. Kept are `rows`, one
-        training and one scored series, and a training series of each class; they stay in order. The copy's metrics get
-        an entry "sample", a dictionary: "series" and "scored", the numbers of all and of scored series that are kept;
-        and "stretch", which is `most`, or None if no kept series is longer.
+        It has the series `rows`, and always the first training series, the first scored one, and the first training
+        series of each class, in order. Its data set, labels, split and validation outputs are cut to these. Its metrics
+        get an entry "sample", a dictionary: "series" and "scored", the numbers of all and of scored series; and
+        "stretch", which is `most`, or None if no series was longer.
 
         Args:
             rows: indices of the series to keep, where there is no time to predict all.

@@ -115,6 +115,8 @@ def identify(
 def open_folder(out: Path, identity: dict[str, Any]) -> None:
     """Create the folder of a new run, or check that an old one has the same run; remove half-written files from it.
 
+    A folder without training/identity.json counts as new, whatever else it holds.
+
     Args:
         out: the run folder.
         identity: answer of `identify`. It is written to training/identity.json, or compared with what that file has.

@@ -270,7 +270,9 @@ def read(folder: Path) -> dict[str, Any]:
         if described.calibrated:
             model, known = modules.get("autoencoder", modules["model"]), cast(Any, modules.get("preprocessor"))
             if not isinstance(model, MaskedAutoencoder) or getattr(known, "kind", None) != "observations":
-                raise InputError("a calibration is that of a model that interpolates series, and this one does not.")
+                raise InputError(
+                    "it has a calibration, and its model does not interpolate series: its files do not belong together."
+                )
             modules["calibration"] = Calibration.of(known, model.likelihood)
     except (InputError, KeyError, TypeError, ValueError, RuntimeError, OverflowError) as error:  # torch's, for size
         raise ModelDirectoryError(f"{path}: {str(error).rstrip('.')}. Fit or fetch the model anew.") from None
@@ -346,7 +348,9 @@ def _built(settings: dict[str, Any], tensors: int) -> nn.Module:
         TypeError: a head with unknown settings.
     """
     if set(settings) != {"kind", "config", "head"}:
-        raise InputError(f"a model has kind, config and head, and not {', '.join(sorted(settings))}.")
+        raise InputError(
+            f"the settings of a model are kind, config and head, and {', '.join(sorted(settings))} are given."
+        )
     choose("kind", settings["kind"], tuple(KINDS))
     config, head = from_fields(RoMAEConfig, settings["config"], "config"), settings["head"]
     if max(config.depth, config.decoder_depth) > tensors:  # before so many blocks are built

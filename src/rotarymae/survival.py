@@ -165,7 +165,10 @@ class EventTimes(Target):
         return np.where(known["event"][:, None], observed, censored).astype(np.float32)
 
     def truth(self, targets: np.ndarray) -> np.ndarray:
-        """Return events and durations as a new structured array [S]; raise InputError as `event_times` does."""
+        """Return what is known of S series as a new array [S] with the fields `event` (observed or not) and `time`.
+
+        `targets` are labels in any form of `event_times`, which also says what is raised.
+        """
         return _event_times(targets)
 
     def for_partners(self, truth: np.ndarray) -> np.ndarray:

@@ -206,10 +206,10 @@ class Predictor:
         )
 
     def _check(self, path: Path) -> None:
-        """Raise ModelDirectoryError, which names the file `path`, if a field is not as `save` writes it.
+        """Raise ModelDirectoryError, which names the file `path`, if names or numbers in a field cannot be saved ones.
 
-        The fields are those of this predictor, as read from the file; `partners` holds the settings of each. Their
-        contents are not checked here, but by the partners' `load`.
+        The fields, as read from the file, have the right types already. Not checked are `because`, the losses, and the
+        settings in `partners`, which the partners' `load` checks.
         """
         methods, known = {MODEL, *self.partners}, {MODEL, *self.partners, COMBINED}
         check(methods <= {MODEL, *PARTNERS}, path, "partners")
@@ -292,7 +292,7 @@ def fit_partners(
             continue
         try:
             if task == "classification" and len(np.unique(truth[train])) < outputs:
-                raise InputError("some class has no series to train on")
+                raise InputError("a class has no series to train on, as it has too few labels")
             with reporter.bar(kind.title) as on_step:
                 on_step(0, 2)
                 started, count = time.monotonic(), _rows(kind, task, part, most)

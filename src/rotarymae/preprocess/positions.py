@@ -90,7 +90,7 @@ class PositionScaling(nn.Module):
         if scaling.reach > np.finfo(np.float32).max:
             raise InputError(
                 f"times lie up to {scaling.reach:.2g} units of {scaling.unit:g} from their origin, which does not fit "
-                "into 32 bits; choose a larger unit."
+                "into 32 bits; choose a larger unit, by time_unit or in the table."
             )
         apart = float(np.spacing(np.float32(scaling.reach)))
         if apart > COARSE:

@@ -184,9 +184,9 @@ def _is_utf8(path: Path) -> bool:
 def sniff_all(paths: Sequence[Path], said: Sequence[Path], format: str, header_row: int | None) -> list[Text]:
     """Guess the form of each of several text files, as `sniff` does; return the forms in the order of the files.
 
-    To open thousands of files fast, a file gets the form of the first one without a closer look, if both are UTF-8 and
-    begin with the same lines up to the header; without one, if the rows below these lines have numbers in the same
-    cells. This is not done if the first has a row of units.
+    To open thousands of files fast, a file gets the form of the first one without a closer look, if both are UTF-8, the
+    first has no row of units, and both begin with the same lines up to the header. Without a header, the first rows of
+    both must also have numbers in the same cells.
 
     Args:
         paths: the files, at least one.

@@ -380,7 +380,7 @@ def look(source: Source, na: Sequence[str] = (), names: Sequence[str] | None = N
 
 
 def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> Column:
-    """Describe a column by some of its cells: find out whether they are dates, times of day, numbers or texts.
+    """Describe a column by its name and some of its cells, which are dates, times of day, numbers or texts.
 
     A column of texts holds ISO dates or times of day if more than half of its filled cells are written so. It holds
     numbers if there are as many numbers as words, or more than two different numbers for each different word. It holds
@@ -388,7 +388,7 @@ def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> C
     of nines, such as -999, they count as missing.
 
     Args:
-        name: of the column.
+        name: of the column. One that is called like a date or a time of day may hold these in more forms.
         column: Arrow array [n] of the cells as they were read.
         of_lists: whether the cells are the entries of lists.
         na: texts that mean "missing", besides the usual ones.
