@@ -1252,12 +1252,12 @@ class _Proposer:
         """Say in `self.doubts` which of the columns of values only mark the rows in which another is 0 or missing."""
         marks: dict[bytes, list[str]] = {}  # by the rows that are like the first
         for c in values:
-            if c.whole and c.distinct == 2:
+            if c.whole and c.distinct == 2 and np.isfinite(c.numbers).all():  # pyright: ignore
                 marks.setdefault((c.codes == c.codes[0]).tobytes(), []).append(c.name)
         for c in values:
             empty = np.nan_to_num(c.numbers) == 0  # pyright: ignore
             names = marks.get((empty == empty[0]).tobytes(), []) if c.distinct > 2 else []
-            text = f"the rows in which {c.name!r} is 0 or missing; if these are not measured, leave them out first"
+            text = f"the rows in which {c.name!r} is 0 or missing; if nothing was measured then, leave them out first"
             self.doubts += _said(names, f" only mark {text}", f" only marks {text}")
 
     def likely_values(self, channel: Column | None) -> list[Column]:
