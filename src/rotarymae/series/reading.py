@@ -135,7 +135,7 @@ class ReadingReport:
             )
         words = sum(map(Counter, self.words.values()), Counter())
         na = [word for word, _ in words.most_common(20)]
-        remedy = f" If they mean missing: --na {' '.join(map(shlex.quote, na))}." if na else ""
+        remedy = f" If they mean missing, name them (--na {shlex.join(na)})." if na else ""
         sentences += [f"{text}; they are left out.{remedy}" for text in self._words_by_column()]
         if self.empty:
             sentences.append(f"{len(self.empty):,} series have no observation and are left out: {listed(self.empty)}.")
