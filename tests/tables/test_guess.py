@@ -1,11 +1,13 @@
 """What columns are proposed to be by what repeats, what measures and what dates say, rather than by their names."""
 
+import itertools
 import warnings
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from rotarymae.errors import InputError, InputWarning
@@ -144,7 +146,7 @@ def test_errors_are_proposed_where_no_row_is_lost(bare, tmp_path):
 
 ERRORS = {"duJy": "uJy", "dm": "m", "e_flow": "flow", "flow_e": "flow", "sigma_flow": "flow", "dFlow": "Flow"}
 ERRORS |= {"flow_unc": "flow", "sigmaflow": "flow", "flowunc": "flow", "Flow error (mJy)": "Flow (mJy)"}
-ERRORS |= {"errvel": "mnvel", "sigmarv": "relrv", "uncmag": "apmag", "erv": "rv"}
+ERRORS |= {"errvel": "mnvel", "sigmarv": "relrv", "uncmag": "apmag", "erv": "rv", "ERROR": "RATE"}
 
 
 @pytest.mark.parametrize("error", ERRORS)
@@ -440,7 +442,7 @@ def test_units_of_measurement_are_no_ids(kind, name, units, tmp_path):
     assert (schema.id, schema.channel) == ("file", kind)
 
 
-@pytest.mark.parametrize("name", ["valueuom", "unit", "units_of_measure"])
+@pytest.mark.parametrize("name", ["valueuom", "unit", "units_of_measure", "valueU"])
 def test_units_that_differ_within_a_channel_are_a_doubt(name, tmp_path):
     rows = [(p, 60 * k, t, DRAW.normal(), ("C", "F")[p % 2] if t == "temp" else "bpm" if k else None)
             for p in range(4) for k in range(20) for t in ("temp", "pulse")]  # fmt: skip
@@ -468,6 +470,7 @@ def test_a_column_called_date_is_no_id_next_to_a_clock(tmp_path):
     table = pd.DataFrame(rows, columns=["Date(dd:mm:yyyy)", "Time(hh:mm:ss)", "AOD"])
     schema = propose(open_source(table), TableSchema(), set()).schema
     assert (schema.id, schema.channel) == ("file", None)
+    assert (schema.time, schema.clock, schema.time_format) == (*table.columns[:2], "%d:%m:%Y")
 
 
 @pytest.mark.parametrize("name", ["tz", "tz_cd", "time_zone"])
@@ -626,6 +629,154 @@ def test_parts_of_dates_and_numbers_of_rows_are_neither_ids_nor_values(tmp_path)
     schema, unsure, _ = looked_at(table, tmp_path)
     assert (schema.id, schema.clock, schema.values) == ("file", "hr", ("cnt",))
     assert any("'mnth', 'wday': parts of the time" in text for text in unsure)
+
+
+DAYS = np.cumsum(DRAW.integers(1, 9, 80))  # since 2019-12-31
+AGAIN: Any = {
+    "Day_of_Year": pd.to_datetime(DAYS, unit="D", origin="2019-12-31").day_of_year,
+    "d": (DAYS + 2) % 7,
+    "age_months": (7 + DAYS / 30.44).round(1),
+    "decimal year": (2020 + DAYS / 366).round(4),
+    "Unix": 1577750400 + 86400 * DAYS,
+    "last contact": 86400.0 * DAYS - DRAW.uniform(0, 900, 80),
+}
+
+
+@pytest.mark.parametrize("origin", ["2019-12-31", 58848])
+@pytest.mark.parametrize("name", AGAIN)
+def test_a_time_in_another_unit_or_a_part_of_it_is_no_value(name, origin, tmp_path):
+    time = pd.to_datetime(DAYS, unit="D", origin=origin) if isinstance(origin, str) else origin + DAYS
+    table = pd.DataFrame({"mjd": time, name: AGAIN[name], "east": DRAW.normal(size=80), "north": DRAW.normal(size=80)})
+    schema, unsure, _ = looked_at(table, tmp_path)
+    if (name, origin) != ("Day_of_Year", 58848):  # which begins anew, and no number says when
+        assert schema.values == ("east", "north")
+        assert any(text.startswith(repr(name)) and text.endswith("and not read") for text in unsure)
+    schema = looked_at(table[["mjd", name]], tmp_path)[0] if name != "d" else schema
+    assert schema.values == ((name,) if name != "d" else ("east", "north"))  # for want of others
+
+
+def test_an_age_is_the_time_of_each_id(tmp_path):
+    rows = [(f"C{c}", f"{2018 + k}-0{1 + c}-15", c + 12 * k, DRAW.normal()) for c in range(8) for k in range(5)]
+    table = pd.DataFrame(rows, columns=["child", "visit_date", "age_months", "weight"])
+    assert looked_at(table, tmp_path)[0].values == ("weight",)
+
+
+CODES: Any = {
+    "bikeid": DRAW.integers(15000, 16000, 90),
+    "event_index": DRAW.integers(50, 9000, 90),
+    "platenum": DRAW.integers(144, 30000, 90),
+    "MMSI": DRAW.choice([367123450, 338000111, 366999222], 90),
+}
+MEASURES: Any = {
+    "uric acid": DRAW.integers(150, 4000, 90),
+    "UV index": DRAW.integers(0, 12, 90),
+    "PPG": DRAW.integers(52340, 52360, 90),  # as the converter gives it
+    "steps": DRAW.integers(0, 20000, 90),
+}
+
+
+@pytest.mark.parametrize("name", [*CODES, *MEASURES])
+def test_numbers_that_name_something_are_no_values(name, tmp_path):
+    table = pd.DataFrame({"time": stamps(90), "speed": DRAW.normal(size=90), "load": DRAW.normal(size=90)})
+    schema, unsure, _ = looked_at(table.assign(**{name: (CODES | MEASURES)[name]}), tmp_path)
+    assert schema.values == ("speed", "load") + (() if name in CODES else (name,))
+    assert (f"{name!r}: codes or numbers of something, and not read" in unsure) == (name in CODES)
+
+
+@pytest.mark.parametrize("name", ["gender", "birth year"])
+def test_values_that_may_be_codes_or_times_are_a_doubt(name, tmp_path):
+    cells = DRAW.integers(0, 3, 90) if name == "gender" else DRAW.integers(1960, 2005, 90)
+    table = pd.DataFrame({"time": stamps(90), "duration": DRAW.normal(size=90), "load": DRAW.normal(size=90)})
+    schema, unsure, _ = looked_at(table.assign(**{name: cells}), tmp_path)
+    assert name in schema.values
+    assert any(text.startswith(f"{name!r}: few whole numbers or called like times") for text in unsure)
+
+
+def test_numbers_that_two_columns_have_are_read_once(tmp_path):
+    table = pd.DataFrame({"id": np.repeat([*"abcd"], 20), "time": [*range(20)] * 4, "ORRES": DRAW.normal(size=80)})
+    table = table.assign(STRESN=table.ORRES.where(table.ORRES > -1), other=DRAW.normal(size=80)).round(3)
+    table["ORRES"] = table.ORRES.astype(str).where(table.ORRES > -1, "<-1")
+    schema, unsure, dataset = looked_at(table, tmp_path)
+    assert schema.values == ("ORRES", "other") and dataset.sides is not None
+    assert "'STRESN': the numbers of another column again, and not read" in unsure
+
+
+@pytest.mark.parametrize("name", ["operator_concept_id", "Qualifier", "relation"])
+def test_a_column_of_operators_is_a_doubt(name, tmp_path):
+    table = pd.DataFrame({"time": stamps(90), "value": DRAW.normal(size=90), name: DRAW.choice([4171756, 4172703], 90)})
+    assert any(text.startswith(f"{name!r} says which values are limits") for text in looked_at(table, tmp_path)[1])
+
+
+def test_magnitudes_of_negative_fluxes_are_a_doubt(tmp_path):
+    flux = DRAW.normal(3, 9, 90).round()
+    table = pd.DataFrame({"mjd": 59000.5 + np.arange(90), "m": 23.9 * np.where(flux < 0, -1, 1) + DRAW.normal(size=90)})
+    table = table.assign(dm=DRAW.uniform(1, 2, 90), uJy=flux, duJy=DRAW.uniform(1, 2, 90), sky=DRAW.normal(size=90))
+    schema, unsure, _ = looked_at(table, tmp_path)
+    assert schema.values == ("m",) and any("'uJy': 'm' has its signs" in text for text in unsure)
+    unsure = looked_at(table.assign(m=flux / table.duJy, uJy=flux), tmp_path)[1]
+    assert not any("has its signs" in text for text in unsure)
+
+
+@pytest.mark.parametrize("name", ["VesselName", "redcap_event_name"])
+def test_a_name_next_to_several_values_is_no_channel(name, tmp_path):
+    table = pd.DataFrame({"time": stamps(90), name: DRAW.choice([*"abc"], 90), "SOG": DRAW.normal(size=90)})
+    schema, unsure, _ = looked_at(table.assign(COG=DRAW.normal(size=90)), tmp_path)
+    assert (schema.channel, schema.wide) == (None, True) and any(repr(name) in text for text in unsure)
+
+
+def test_a_letter_is_the_time_only_by_itself(tmp_path):
+    rows = [(b, 5 * k, 20 + 5 * k + DRAW.uniform()) for b in ("B1", "B2") for k in range(30)]
+    table = pd.DataFrame(rows, columns=["batch", "Elapsed (min)", "T_Reactor (°C)"])
+    assert looked_at(table[["batch", "T_Reactor (°C)", "Elapsed (min)"]], tmp_path)[0].time == "Elapsed (min)"
+
+
+def test_ids_that_are_seen_by_little_are_doubts_with_the_other_option(tmp_path):
+    table = pd.DataFrame({"Tag": np.repeat(["FIC1.PV", "TI2.PV"], 40), "time": [*stamps(40)] * 2})
+    table = table.assign(value=np.where(table.Tag == "TI2.PV", 350, 12) + DRAW.normal(size=80))
+    _, unsure, _ = looked_at(table, tmp_path)
+    assert "'Tag': if it says what was measured, and not of what, --id file --channel Tag" in unsure
+    table = pd.DataFrame({"series": DRAW.choice([*"abc"], 80), "jd": 2411102.5 + np.arange(80), "mag": 12.5})
+    _, unsure, _ = looked_at(table.assign(mag=DRAW.normal(size=80)), tmp_path)
+    assert any(text.startswith("'series': its rows alternate") and text.endswith("--id file") for text in unsure)
+
+
+def test_an_order_with_one_time_is_no_id_next_to_a_patient(tmp_path):
+    rows = [(7000 + p, 80 * p + k, k, c, DRAW.normal()) for p in range(9) for k in range(5) for c in "abc"]
+    table = pd.DataFrame(rows, columns=["PID.3", "OBR.3", "time", "OBX.3", "OBX.5"])
+    assert looked_at(table, tmp_path)[0].id == "PID.3"
+
+
+def test_an_id_of_each_entry_is_none_of_series_where_lists_hold_no_times():
+    rows = [
+        {"id": f"o{5 * p + k}", "subject": {"reference": f"P/{p}"}, "code": [{"code": "8867-4"}],
+         "time": f"2021-05-0{1 + k}", "value": DRAW.normal()} for p in range(6) for k in range(5)]  # fmt: skip
+    schema = propose(open_source(pa.Table.from_pylist(rows)), TableSchema(), set()).schema
+    assert (schema.id, schema.time) == ("subject.reference", "time")
+
+
+NAMELESS = {
+    "a date": [range(1985, 1986), range(1, 2), range(1, 9), range(24)],
+    "a day of the year": [range(1995, 1996), range(1, 19), range(24)],
+}
+
+
+@pytest.mark.parametrize("kind", NAMELESS)
+def test_parts_of_dates_without_names_are_a_doubt(kind, tmp_path):
+    parts = NAMELESS[kind]
+    names = ", ".join(f"'column {k + 1}'" for k in range(len(parts)))
+    rows = "".join(f"{','.join(map(str, row))},{DRAW.normal():.3f}\n" for row in itertools.product(*parts))
+    assert any(text.startswith(f"{names} look like parts of dates") for text in looked_at(rows, tmp_path)[1])
+
+
+@pytest.mark.parametrize("values", [1, 3])
+def test_errors_without_names_are_a_doubt(values, tmp_path):
+    pairs = [f" {DRAW.normal(15):.3f} {DRAW.uniform(0.01, 0.03):.3f}" for _ in range(80 * values)]
+    rows = "".join(f"{55058.5 + k}{''.join(pairs[values * k : values * k + values])}\n" for k in range(80))
+    unsure = looked_at(rows, tmp_path)[1]
+    assert any(
+        "may be standard errors" in text and "--values 'column 2' --errors 'column 3'" in text for text in unsure
+    )
+    assert not any("may be standard errors" in text for text in looked_at(rows.replace(" 0.", " 9."), tmp_path)[1])
 
 
 def test_a_label_in_blocks_is_no_id(tmp_path):

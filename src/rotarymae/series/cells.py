@@ -26,6 +26,7 @@ NUMBER = r"^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$|^[-+]?(?i:inf|infinity)$"
 DECIMAL_COMMA = r"^[-+]?\d*,\d+([eE][-+]?\d+)?$"
 THOUSANDS = r"^[-+]?[1-9]\d{0,2}(,\d{3})+$"  # where there is one comma, it may be a decimal comma, too
 MIN_THOUSANDS = 10  # such cells, next to whole numbers below 1,000, that show what the comma is
+MIN_CODED, MAX_CODES = 20, 3  # cells such as 10127,5 whose last digits are different codes rather than tenths
 SPACED = r"^[-+]?\d{1,3}([ '’\x{00a0}\x{202f}]\d{3})+([.,]\d+)?$"  # 1 234,5 and 1'234.5
 MARKED = r"[-+]?[.,]?\d(?:[\d.,'’ \x{00a0}\x{202f}]*[\d.,])?(?:[eE][-+]?\d+)?"  # a number with any marks
 BEFORE_UNIT = rf"^({MARKED})\s*([%°µμA-Za-z\p{{Sc}}][^\d]{{0,15}})$"  # 5.1 mg/dL and 5,10 €
@@ -265,8 +266,7 @@ def _with_points(cells: pa.Array) -> tuple[pa.Array, str | None]:
     grouped = matches(cells, THOUSANDS)
     english = matches(cells, r"^[-+]?\d{1,3}(,\d{3})+\.\d+$|^[-+]?\d{1,3}(,\d{3}){2,}$").any()
     german = matches(cells, r"^[-+]?\d{1,3}(\.\d{3})+,\d+$|^[-+]?\d{1,3}(\.\d{3}){2,}$").any()
-    coded = matches(cells, r"^[-+]?0\d+,").any()  # "+0146,5" is two numbers, the latter mostly a code of quality
-    decimal = (matches(cells, DECIMAL_COMMA) & ~grouped).any() and not coded
+    decimal = (matches(cells, DECIMAL_COMMA) & ~grouped).any() and not _have_codes(cells)
     pointed = matches(cells, r"\d\.\d").any()
     if not (english or german or decimal or pointed):
         small = matches(cells, r"^[-+]?\d{1,3}$")
@@ -279,6 +279,19 @@ def _with_points(cells: pa.Array) -> tuple[pa.Array, str | None]:
     if decimal and not pointed:
         return _replaced(cells, ",", "."), "decimal commas"
     return cells, note
+
+
+def _have_codes(cells: pa.Array) -> bool:
+    """Return whether texts such as "+0146,5" are two numbers, of which the second is mostly a code of quality.
+
+    They are if one has a 0 in front, or if the second is one of at most three digits, none of them 0: tenths would
+    have 0, too.
+    """
+    if matches(cells, r"^[-+]?0\d+,").any():
+        return True
+    coded, commas = (cells.filter(pa.array(matches(cells, each))) for each in (r"^[-+]?\d{4,},\d$", DECIMAL_COMMA))
+    codes = pc.utf8_slice_codeunits(coded, -1).unique().to_pylist()  # pyright: ignore
+    return len(commas) == len(coded) >= MIN_CODED and len(codes) <= MAX_CODES and "0" not in codes
 
 
 def is_code(number: float) -> bool:

@@ -27,6 +27,7 @@ OTHER_DATE = re.compile(r"(\d\d?([./-])\d\d?\2\d{4}|\d\d?([./])\d\d?\3\d\d|\d{4}
 SPAN = (
     r"^\s*(\d.*\d:\d\d\S*?)\s*(?:-|–|/|\bto\b)\s*\d+[-/.]\d+[-/.]\d+\D.*:\d\d.*$"  # from one date and time to another
 )
+QUARTER = r"^\s*(\d{4})[-_ ]?[Qq]%s\s*$"  # 2024-Q1
 OFFLINE = {"threads": 1, "autoinstall_known_extensions": False, "autoload_known_extensions": False}
 UTC_OFFSET = re.compile(r"(?<=:\d\d| \d\d) ?[+-]\d\d:?\d\d$|(?<=\d[.,]\d\d\d) ?[+-]\d\d:?\d\d$")
 MIDNIGHT = r"(^|[^\d:])24:00"  # the end of a day
@@ -80,7 +81,7 @@ def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str]
     starts = starts_of(column)
     if starts is not column:
         read = times(starts, name, how, na)
-        span = column.filter(pa.array(cells.matches(column, SPAN)))[0].as_py()
+        span = column.filter(pc.not_equal(column, starts))[0].as_py()  # pyright: ignore
         notes = (read.note, f"of spans such as {span!r} the start is the time")
         return replace(read, note="; ".join(filter(None, notes)))
     if how is not None and (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
@@ -117,13 +118,16 @@ def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str]
 
 
 def starts_of(column: pa.Array) -> pa.Array:
-    """Return texts with each span of time, such as "2024-01-20 00:00 - 2024-01-20 01:00", replaced by its start.
+    """Return texts with each span of time, as "2024-01-20 00:00 - 2024-01-20 01:00" and "2024-Q1", as its start.
 
     If the first 1,000 cells have no span, or the column is none of texts, the column itself is returned.
     """
-    if not cells.is_text(column.type) or not cells.matches(column[:HEAD_CELLS], SPAN).any():
+    if not cells.is_text(column.type):
         return column
-    return pc.replace_substring_regex(column, SPAN, r"\1")  # pyright: ignore
+    starts = {SPAN: r"\1"} | {QUARTER % (k + 1): rf"\1-{1 + 3 * k:02d}-01" for k in range(4)}
+    for span in [span for span in starts if cells.matches(column[:HEAD_CELLS], span).any()]:
+        column = pc.replace_substring_regex(column, span, starts[span])  # pyright: ignore
+    return column
 
 
 def _typed(column: pa.Array, name: str, na: Sequence[str] = ()) -> Times:
@@ -313,7 +317,10 @@ def _formats(text: str) -> list[str]:
     parts = re.findall(r"\d+|[^\W\d_]+|\W|_", text)
     numbers = [k for k, part in enumerate(parts) if part.isdecimal()]
     of_clock: list[int] = []  # the numbers of 13:00:05.25
-    if with_colons := re.search(r"(?<![-/.:_\dA-SU-Za-z])\d\d?(:\d\d)+([.,:]\d+)?(?!\d)", text):
+    days = re.match(r"\d\d?:\d\d?:\d{4}\b", text)  # 31:03:2024 is no clock
+    if with_colons := re.compile(r"(?<![-/.:_\dA-SU-Za-z])\d\d?(:\d\d)+([.,:]\d+)?(?!\d)").search(
+        text, days.end() if days else 0
+    ):
         before, inside = (len(re.findall(r"\d+", each)) for each in (text[: with_colons.start()], with_colons[0]))
         of_clock = numbers[before : before + inside]
     parts = [_word_code(part.lower()) or part.replace("%", "%%") for part in parts]

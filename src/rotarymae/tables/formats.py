@@ -450,9 +450,10 @@ def numbers_in(names: Iterable[str], stem: str) -> dict[str, Any]:
     endings = Counter(match[3] for match in parts.values())
     ending = max(endings, key=lambda ending: (endings[ending], not ending), default="")
     numbers = {name: match[2] for name, match in parts.items() if match[3] == ending}
-    dated = [name for name in names if DATE_NAME.fullmatch(name)]
-    if not stem and len(formats := dates.formats_of(dated)) == 1:
-        return dict(zip(dated, dates.as_datetimes(dated, formats[0]), strict=True))
+    starts = dict(zip(names, dates.starts_of(pa.array(names, pa.string())).to_pylist(), strict=True))  # of quarters
+    dated = {name: start for name, start in starts.items() if DATE_NAME.fullmatch(start)}
+    if not stem and len(formats := dates.formats_of([*dated.values()])) == 1:
+        return dict(zip(dated, dates.as_datetimes([*dated.values()], formats[0]), strict=True))
     return {name: float(number) if "." in number else int(number) for name, number in numbers.items()}
 
 

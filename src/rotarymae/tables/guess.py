@@ -42,6 +42,7 @@ MAX_CLASSES = 8  # columns of classes of which sets are tried
 TELLING_SHARE = 0.5  # of the variance of a column's ranks, that another explains which says what was measured
 MOST = 0.95  # of the cells of a column, which show what it holds
 MOST_STATES = 4  # texts in blocks of one each; of more of them, a state would come back
+SLACK = 0.005  # of its range, by which a column of times may differ from the times
 MIN_RUN = 3  # rows of a block, on average, that make a column look like one of ids
 
 NOT_TO_BE_SEEN = "not read: a model would see what it is to predict"
@@ -55,6 +56,9 @@ NO_IDS = {"exposure", "visit", "transit", "ccd", "detector", "field", "night", "
           "fid", "tid", "bid", "mid", "qid", "grid"}  # fmt: skip
 ID_WORD = re.compile(r"(obj|[eou]|[^aeiou]{1,3})?id|identifier")  # the last word of stay_id, uid and STID
 UNITS = {"unit", "units", "uom", "valueuom", "einheit", "unidad", "unité", "unità", "eenheid"}
+CODE = re.compile(r"(?<!ac|um|lu|ol|al|qu|ov|ip)(id|num|idx|index|nr|no|code|key|serial)")  # ends bikeid; no acid
+MIN_CODE = 1000  # the largest number of a column called so, which no measure such as a UV index reaches
+MIN_APART = 1000  # times as wide as their count is the range of whole numbers that are codes, as of MMSI
 ZONES = re.compile(r"\b(tz|tzcd|timezone|time zone)\b")  # in the words of a name
 PLACES = {"location", "site"}  # which are ids only where they tell the rows of one time apart
 NUMBERINGS = {"id", "identifier", "ident", "number", "nr", "no",
@@ -62,10 +66,16 @@ NUMBERINGS = {"id", "identifier", "ident", "number", "nr", "no",
 ERRORS = {"err", "error", "errors", "sigma", "unc", "uncertainty", "std", "stddev", "stderr", "e"}
 ERROR_MARK = re.compile("^({0})|({0})$".format("|".join(sorted(ERRORS - {"e"}, key=len, reverse=True))))
 NO_FACTS = ERRORS | {"split", "fold", "true"}
+PARTS_OF_DATES = ((1600, 2200), (1, 366), (0, 31), (0, 60))  # ranges of year, month or day of it, day or hour, more
 MARKS = {"<", ">", "<=", ">=", "≤", "≥"}  # in a column of their own
+OPERATORS = {"operator", "qualifier", "relation", "comparator", "nondetect", "nondetects"}  # flags that hold them
+CLOCKS = np.array([0.001, 1, 60, 3600, 86_400, 7 * 86_400, 2_629_746, 31_556_952])  # seconds: ms, s, ..., month, year
+PACES = np.divide.outer(CLOCKS, CLOCKS)  # of one time by another
+CYCLES = (7, 12, 24, 60)  # numbers of days, months, hours and minutes, which then begin anew
 LIMIT = re.compile(r"lim\b|\b(limit|limiting|upperlimit|limmag)\b|\b[35] sig(ma)?\b")  # in the words of a name
 FLAG = re.compile(
-    r"(flag|flags|quality|qc)\b|\b(qual|validity|bad|procstatus|rb|rejected|invalid|outlier|suspect|saturated)\b"
+    r"(flag|flags|quality|qc)\b|"
+    r"\b(quali\w+|qual|validity|bad|procstatus|rb|rejected|invalid|outlier|suspect|saturated)\b"
 )
 SKY = {"ra", "dec"}  # coordinates only together, as Dec may be a month
 COORDINATES = ("ra", "dec", "lat", "lon", "long", "latitude", "longitude", "depth", "x", "y", "z", "altitude")
@@ -99,13 +109,15 @@ class Rule:
 
         It is the index of the name's first word in the order of `self.words`. Half the number of `self.words` is
         subtracted if the name has a word of `self.better`, and 0.25 and 0.01 for each word are added for a name of
-        several. It is infinity for a name without any of `self.words`, or with one of `self.never`.
+        several, among which a single letter does not count. It is infinity for a name without any of `self.words`, or
+        with one of `self.never`.
         """
-        places = [self.words.index(word) for word in words if word in self.words]
+        alone = len(words) == 1  # as t is a time, and T_Reactor none
+        places = [self.words.index(word) for word in words if word in self.words and (alone or len(word) > 1)]
         if not places or set(words) & self.never:
             return np.inf
         bonus = 0.5 * any(word in self.better for word in words) * len(self.words)
-        return min(places) - bonus + (0 if len(words) == 1 else 0.25 + 0.01 * len(words))
+        return min(places) - bonus + (0 if alone else 0.25 + 0.01 * len(words))
 
     def fits(self, words: Sequence[str]) -> bool:
         """Return whether the words of a column's name, from `pieces`, include one of `self.words`, none of `never`."""
@@ -122,6 +134,7 @@ TIME = Rule(
     frozenset(ERRORS | OUTCOMES | {"zone", "to", "id", "unit", "corr", "timecorr"}),
 )  # fmt: skip
 ID = Rule(IDS)
+CALENDAR = {"year", "month", "week", "weekday", "day", "doy"}  # in the names of parts of dates
 HOURS = {"hour", "hr", "hh", "stunde", "heure", "hora", "ora"}
 CALLED_DATES = {"date", "dates", "day", "dt", "datum", "fecha", "data", "дата", "日期", "日付", "yymmdd", "ymd"}
 CLOCK = Rule(("clock", "time", "uhrzeit", "zeit", "tod", *sorted(HOURS)), never=frozenset(STATISTICS))  # of a maximum
@@ -129,7 +142,7 @@ PASSBANDS = ("passband", "band", "bandpass", "filter", "flt", "filtercode", "fil
 CHANNEL = Rule(
     (*PASSBANDS, "category", "channel", "sensor", "variable", "parameter", "test", "itemid", "item", "code", "concept",
      "analyte", "signal", "tag", "metric", "measurement", "lead", "fühler", "messstelle", "messgröße", "kanal", "sonde",
-     "capteur", "canal", "voie", "canale", "sensore", "name"),
+     "capteur", "canal", "voie", "canale", "sensore"),
 )  # fmt: skip
 VALUE = Rule(
     ("flux", "mag", "magnitude", "valuenum", "value", "reading", "measurement", "result", "amount", "numeric",
@@ -298,6 +311,33 @@ class Column:
     def is_flag(self) -> bool:
         """Whether its name suggests flags of quality, as temp_qc does, but not one that has a word for an object."""
         return FLAG.search(" ".join(self.words)) is not None and not {*self.words} & {*IDS}
+
+    @property
+    def is_code(self) -> bool:
+        """Whether its whole numbers name something, by its name, as bikeid, or as they lie apart, as those of ships."""
+        if not self.whole or self.known.max() < MIN_CODE:
+            return False
+        last = self.words[-1] if self.words else ""
+        named = any(
+            match.start() > 0 or len(self.words) > 1 for match in CODE.finditer(last) if match.end() == len(last)
+        )
+        return named or (
+            3 * self.distinct <= len(self.codes) and np.ptp(self.known) > MIN_APART * self.distinct > MIN_APART
+        )
+
+    def repeats_numbers(self, other: Column) -> bool:
+        """Return whether its numbers, more than two different ones, are those of another in all rows that have both."""
+        if self.distinct < MIN_RUN or self.known.max() != other.known.max(initial=0):  # which is seen soonest
+            return False
+        both = np.isfinite(self.numbers) & np.isfinite(other.numbers)  # pyright: ignore
+        return 2 * both.sum() > len(both) and bool((self.numbers[both] == other.numbers[both]).all())  # pyright: ignore
+
+    def is_magnitude_of(self, flux: Column) -> bool:
+        """Return whether it is negative just where a column of fluxes is, and never near 0, as a flux is."""
+        if not (self.known < 0).any() or not (flux.known > 0).any() or flux.numbers is None:
+            return False
+        near = 2 * abs(self.known).min() < np.median(abs(self.known))
+        return not near and not (np.sign(self.numbers) * np.sign(flux.numbers) < 0).any()  # pyright: ignore
 
     @property
     def counts(self) -> bool:
@@ -488,7 +528,10 @@ def _series_per_row(source: Source) -> str | None:
     few = MIN_REPEATED if TIME.fits(pieces(stem)) else few
     # Names of an axis go one way; those of stations that are called by a number do not.
     axis = bool(stem) or sorted(values) in (values, values[::-1])
-    if not axis or len(names) < max(few, len(others)) or any(TIME.fits(pieces(name)) for name in others):
+    if not axis or len(names) < max(few, len(others)):
+        return None
+    seen = look(source, names=others).values()
+    if any(TIME.fits(c.words) and not (c.text and not c.dates) for c in seen):  # geo\time_period is none
         return None
     if _made_up(source.kinds):  # neighbours in a row, but for the first column, are to differ less than those below
         numbers = [c.numbers for c in look(source).values()]
@@ -498,7 +541,7 @@ def _series_per_row(source: Source) -> str | None:
         known = np.isfinite(along).any() and np.isfinite(down).any()
         if not known or np.nanmedian(along) > 2 * np.nanmedian(down):
             return None
-    dated = (c for c in look(source, names=others).values() if c.dates and 2 * c.distinct >= len(c.codes))
+    dated = (c for c in seen if c.dates and 2 * c.distinct >= len(c.codes))
     return None if any(c.goes_one_way(np.zeros(len(c.codes))) for c in dated) else stem
 
 
@@ -644,6 +687,8 @@ class _Proposer:
         self.find_values()
         self.find_errors()
         self.find_limits()
+        if _made_up(self.source.kinds):
+            self.say_nameless()
         lists = (one if isinstance(one, tuple) else (one,) for one in self.given.values())
         read = {name for names in lists for name in names}
         for known, how in ((0, "empty"), (1, "one value")):
@@ -673,7 +718,7 @@ class _Proposer:
         The text lists their names, with examples from up to three columns of texts, and which of them are empty or hold
         one value only. It also says which columns of the table cannot be read, and why, and how a text file was read.
         """
-        texts = [c for c in columns.values() if c.text and c.distinct > 0 and not (c.dates or c.clock)][:3]
+        texts = [c for c in columns.values() if c.text and c.distinct > 1 and not (c.dates or c.clock)][:3]
         said = [f" {c.name!r} holds texts ({listed(c.cells.drop_null().unique()[:2].to_pylist())})." for c in texts]
         empty, constant = ([name for name, c in columns.items() if c.distinct == count] for count in (0, 1))
         said += [f" {text}" for text in _said(empty, " are empty.", " is empty.")]
@@ -734,8 +779,12 @@ class _Proposer:
             named += [c for c, each in zip(others, steps) if (each > 0).all() and 2 * len(each) > self.rows]
         self.take("clock", named[0] if named else None)
         parts = _parts_of_dates(time, self.unused.values())
-        self.doubts += _said(parts, ": parts of the time, and not read")
-        self.unused = {name: c for name, c in self.unused.items() if name not in parts}
+        rest = {name: c for name, c in self.unused.items() if name not in parts}
+        if any(c.numeric and c.distinct > 1 and not looks_like_id(name) for name, c in rest.items()):
+            self.doubts += _said(parts, ": parts of the time, and not read")
+            self.unused = rest
+        else:
+            self.doubts += _said(parts, ": parts of the time, of which the values are for want of others")
         clock = self.column("clock")
         self.times = _joint(*(c.codes for c in (time, clock) if c is not None))
         self.time_values = time.days if time.numbers is None else time.numbers
@@ -908,6 +957,11 @@ class _Proposer:
         if id is not None and "id" not in self.named and _count(self.times) > 1 < _count(self.series) < self.rows:
             text = " has one time throughout each of its cells: is it the id of series? (--id)"
             self.doubts += _said([id.name] * (_count(self.series, self.times) == _count(self.series)), text)
+            steps = np.diff(np.zeros(1) if self.time_values is None else self.time_values)
+            text = (
+                ": its rows alternate with those of others, each at another time; if all are of one object, --id file"
+            )
+            self.doubts += _said([id.name] * bool(not id.in_blocks and len(steps) and (steps > 0).mean() > 0.99), text)
 
     def id_by_name(self) -> Column | None:
         """Return the column, of those without a role, that is called like an id and tells series apart best; or None.
@@ -921,10 +975,11 @@ class _Proposer:
         instead, and a sentence for the user is added to `self.doubts`.
         """
         free, n = self.unused.values(), self.rows
-        lists = any(c.listed for c in free)
         named = [c for c in free if looks_like_id(c.name) and c.distinct > 0 and (c.formats or not c.dates)]
         named = [c for c in named if (c.distinct > 1 or ID.fits(c.words)) and not self.is_unit(c)]
         # An id of every row is none of a series.
+        time = self.column("time")
+        lists = time is not None and time.listed
         named = [c for c in named if c.distinct < n or (self.times == self.times[0]).all() or (lists and not c.listed)]
         named = [c for c in named if not (c.distinct > n / 2 and len(named) > 1)] or named
         # Nor is one of the rows of each time, such as those of a transit.
@@ -960,6 +1015,7 @@ class _Proposer:
         blocks = [c for c in self.objects if (c.text or c.whole) and c.distinct > 1 and not c.listed]
         blocks = [c for c in blocks if (c.codes >= 0).all() and c.in_blocks and self.rows / c.runs >= MIN_RUN]
         blocks = [c for c in blocks if not self.is_state(c)]
+        blocks = [c for c in blocks if _count(c.codes, self.times) > c.distinct] or blocks  # than one time for each
         if blocks:
             best = max(blocks, key=lambda c: (c.text, c.distinct, bool({*c.words} & PLACES)))
             why = "its rows come in blocks"
@@ -992,12 +1048,18 @@ class _Proposer:
         return bool((onwards >= 0).mean() > 0.99 and (onwards[border] > 0).mean() > 0.5)
 
     def is_unit(self, column: Column) -> bool:
-        """Return whether a column is called like units of measurement and holds texts: one, or one for each channel."""
-        if not ({*column.words} & UNITS and column.text):
+        """Return whether a column holds units of measurement (`called_unit`): one, or one for each channel."""
+        if not self.called_unit(column):
             return False
         kinds = (c for c in self.unused.values() if CHANNEL.fits(c.words) or LABEL.fits(c.words))
         channels = (c for c in kinds if c.distinct < self.rows)
         return column.distinct == 1 or any(_count(c.codes, column.codes) == c.distinct for c in channels)
+
+    def called_unit(self, column: Column) -> bool:
+        """Return whether a column of texts is called like units, or as another with a U, as VSORRESU is."""
+        return column.text and bool(
+            {*column.words} & UNITS or column.name.removesuffix("U") in {*self.columns} - {column.name}
+        )
 
     def names_of_parts(self, objects: np.ndarray) -> Column | None:
         """Return the column, of those without a role, that names parts of objects, as inverters of a plant; or None.
@@ -1045,7 +1107,7 @@ class _Proposer:
             self.doubts.append(f"{text} --split-by {group}?")
         numeric = {name: c for name, c in self.varying.items() if c.numeric}
         outcomes = [name for name, c in numeric.items() if self.is_outcome(c)]
-        self.outcomes = outcomes if len(outcomes) < len(numeric) else []
+        self.outcomes = outcomes if any(not looks_like_id(name) for name in numeric.keys() - {*outcomes}) else []
         self.varying_numbers = {name: c for name, c in numeric.items() if name not in self.outcomes}
         facts = [c for c in fixed if c not in self.other_ids]
         label, static = _of_series(facts, count, None, self.doubts, self.outcomes)
@@ -1079,7 +1141,8 @@ class _Proposer:
         self.errors = [name for name, c in self.unused.items() if c.is_error or name in self.value_of]
         limits = [c for c in self.unused.values() if LIMIT.search(" ".join(c.words))]
         self.limits = [c.name for c in limits if c.numeric]
-        self.flags = [name for name, c in self.varying.items() if c.is_flag and name not in self.outcomes]
+        flags = (name for name, c in self.varying.items() if c.is_flag or {*c.words} & OPERATORS)
+        self.flags = [name for name in flags if name not in self.outcomes]
         self.coordinates = [name for name in self.varying_numbers if name.rpartition(".")[2].lower() in COORDINATES]
         if not {*map(str.lower, self.coordinates)} >= SKY:
             self.coordinates = [name for name in self.coordinates if name.lower() not in SKY]
@@ -1092,16 +1155,28 @@ class _Proposer:
         roles = {*self.errors, *self.limits, *self.flags, channel and channel.name}
         numbers = self.varying_numbers.values()
         self.maybe_values = [c for c in numbers if not (c.name in roles or looks_like_id(c.name))]
+        coded = [c for c in self.maybe_values if c.is_code]
+        self.leave_out(coded, ": codes or numbers of something, and not read")
+        kept: list[Column] = []
+        for c in sorted(self.maybe_values, key=lambda c: VALUE.rank(c.words)):
+            kept += [c] * (not any(map(c.repeats_numbers, kept)))
+        self.leave_out(
+            [c for c in self.maybe_values if c not in kept], ": the numbers of another column again, and not read"
+        )
         if "positions" not in self.named:
             self.find_scale(channel)
         if time is not None:
-            self.maybe_values = [c for c in self.maybe_values if not self.says_time(c)] or self.maybe_values
+            said = [c for c in self.maybe_values if self.says_time(c)]
+            self.leave_out(said, ": times again, and not read")
         counted = [c for c in self.maybe_values if c.distinct > MOST_STATES and c.counts and self.is_state(c)]
-        if len(counted) < len(self.maybe_values):
-            self.maybe_values = [c for c in self.maybe_values if c not in counted]
-            names = [c.name for c in counted]
-            text = f": numbers that count blocks of rows, and not read; --id {''.join(names[:1])}, if each is a series"
-            self.doubts += _said(names, text)
+        first = counted[0].name if counted else ""
+        self.leave_out(counted, f": numbers that count blocks of rows, and not read; --id {first}, if each is a series")
+
+    def leave_out(self, columns: Sequence[Column], text: str) -> None:
+        """Take columns off the possible values, and say so by `text`, unless no other would be left."""
+        if len(columns) < len(self.maybe_values):
+            self.maybe_values = [c for c in self.maybe_values if c not in columns]
+            self.doubts += _said((c.name for c in columns), text)
 
     def likely_channel(self) -> Column | None:
         """Return the column that most likely says what was measured in each row; None without one.
@@ -1115,7 +1190,8 @@ class _Proposer:
         single column of numbers could be the value, it is a column of texts that explains more than half of the
         variance of that column's ranks. For these two guesses, a sentence for the user is added to `self.doubts`.
         """
-        free = [c for name, c in self.varying.items() if name not in (*self.errors, *self.limits, *self.outcomes)]
+        roles = {*self.errors, *self.limits, *self.outcomes, *self.flags}
+        free = [c for name, c in self.varying.items() if name not in roles]
         usual = [c for c in free if 1 < c.distinct <= MAX_CHANNELS and c.repeats and not (c.dates or c.clock)]
         usual = [c for c in usual if c.whole or (c.text and not {*c.words} & CALLED_DATES)]
         usual = [c for c in usual if {*c.words} & {*PASSBANDS} or not self.is_state(c)]
@@ -1132,11 +1208,10 @@ class _Proposer:
         if bare > self.rows / 20 and telling:
             best = min(telling, key=lambda c: (self.repeated_rows(c.codes), c.distinct))
             text = f"{best.name!r} is proposed as the channel, as it tells rows of one time apart (--channel)"
-            several = f"; if it numbers series of one object, {self.id_with(best)} joins the two"
-            self.doubts.append(text + (several if best.whole else ""))
+            joins = " joins the two" if self.column("id") is not None else ""
+            self.doubts.append(f"{text}; if it says of what, {self.id_with(best)}{joins}")
             return best
-        others = {*self.flags, *self.coordinates}
-        numbers = [c for c in free if c.name in self.varying_numbers and c.name not in others]
+        numbers = [c for c in free if c.name in self.varying_numbers and c.name not in self.coordinates]
         numbers = [c for c in numbers if not (looks_like_id(c.name) or c.goes_one_way(self.series))]
         numbers = [c for c in numbers if VALUE.fits(c.words)] or numbers
         texts = [c for c in classes if c.text and cells.matches(c.cells, r"\pL").any()] if len(numbers) == 1 else []
@@ -1194,14 +1269,34 @@ class _Proposer:
         """Return whether a column says the time of each row again, as the end of an interval does next to its begin.
 
         Its numbers go one way within series, and differ only where the times do. If it is not called like a time, they
-        must also be consecutive whole numbers that differ wherever the times do.
+        must also be consecutive whole numbers that differ wherever the times do. Or they keep pace with the times, as
+        ages, decimal years and seconds since 1970 do.
         """
+        if self.keeps_pace(column):
+            return True
         named, codes = TIME.fits(column.words), column.codes
         counts = column.counts or (column.whole and (np.diff(column.numbers) == 1).mean() > MOST)  # pyright: ignore
         if not (named or counts) or not column.goes_one_way(self.series):  # which is seen soonest
             return False
         both = _count(self.series, codes, self.times)
         return both == _count(self.series, self.times) and (named or both == _count(self.series, codes))
+
+    def keeps_pace(self, column: Column) -> bool:
+        """Return whether a column is the time within each series, in a unit such as hours, rounded or nearly."""
+        if self.time_values is None or column.numbers is None or column.distinct < MIN_ASCENDING:
+            return False
+        known = np.isfinite(self.time_values) & np.isfinite(column.numbers)
+        times, numbers, series = self.time_values[known], column.numbers[known], self.series[known]
+        if not len(series) or series.min() < 0:
+            return False
+        sizes = np.maximum(np.bincount(series), 1)
+        times, numbers = (each - (np.bincount(series, each) / sizes)[series] for each in (times, numbers))
+        pace = (times * numbers).sum() / max((times**2).sum(), np.finfo(float).tiny)
+        if not (abs(pace / PACES - 1) < SLACK).any():
+            return False
+        step = 1.01 * np.diff(np.unique(column.numbers[known])).min()  # to which they are rounded
+        near = max(SLACK * np.ptp(numbers), step if step < 4 * SLACK * np.ptp(numbers) else 0)
+        return bool(np.ptp(numbers - pace * times) < near)
 
     def find_values(self) -> None:
         """Propose the columns of values, and whether the table is wide, with a channel in each; set `self.values`.
@@ -1235,6 +1330,14 @@ class _Proposer:
         unread = {*(c.name for c in self.maybe_values), *self.varying.keys() - self.varying_numbers.keys()}
         unread -= {*self.flags, *self.outcomes}
         self.say_unread([c for name, c in self.varying.items() if name in unread], channel)
+        id = self.column("id")
+        if id is not None and not (channel or self.given.get("wide") or "id" in self.named or looks_like_id(id.name)):
+            text = f": if it says what was measured, and not of what, --id file --channel {shlex.quote(id.name)}"
+            self.doubts += _said([id.name], text)
+        if len(values) == 1 and (value := self.columns.get(values[0])) is not None:
+            flux = [c.name for c in self.maybe_values if c.name != value.name and value.is_magnitude_of(c)][:1]
+            text = f": {value.name!r} has its signs, as magnitudes that are made of negative fluxes; else --values"
+            self.doubts += _said(flux, f"{text} {' '.join(flux)}")
         at_times = [name for name in values if TIME_NAME.fullmatch(name)]
         for stem, names in _repeated(values).items():
             hours = len(names) % 24 == 0  # or parts of hours
@@ -1259,6 +1362,23 @@ class _Proposer:
             names = marks.get((empty == empty[0]).tobytes(), []) if c.distinct > 2 else []
             text = f"the rows in which {c.name!r} is 0 or missing; if nothing was measured then, leave them out first"
             self.doubts += _said(names, f" only mark {text}", f" only marks {text}")
+
+    def say_nameless(self) -> None:
+        """Say in `self.doubts` which of columns without names may be parts of dates, or errors of the values before."""
+        parts: list[str] = []
+        for c in self.columns.values():
+            first, last = PARTS_OF_DATES[min(len(parts), len(PARTS_OF_DATES) - 1)]
+            if not (c.whole and first <= c.known.min() and c.known.max() <= last):
+                break
+            parts.append(c.name)
+        text = " look like parts of dates: name them in a first line, as by year,month,day,hour or year,doy,hour"
+        self.doubts += _said(parts if len(parts) > 1 else [], text)
+        values, errors = ([self.columns[name] for name in self.values[start::2]] for start in (0, 1))
+        small = [(c.known > 0).all() and 5 * c.known.max() < np.median(abs(v.known)) for v, c in zip(values, errors)]
+        if len(values) == len(errors) and all(small):
+            text = " may be standard errors of the columns before: "
+            text += f"--values {shlex.quote(values[0].name)} --errors {shlex.quote(errors[0].name)}"
+            self.doubts += _said((c.name for c in errors), text)
 
     def likely_values(self, channel: Column | None) -> list[Column]:
         """Return those of the possible values, `self.maybe_values`, that stand out, the likeliest first; or [].
@@ -1304,7 +1424,7 @@ class _Proposer:
         columns = [c for c in columns if not (c.dates or c.clock or c is channel)]
         if channel is not None:
             columns = [c for c in columns if c.varies(channel.codes)]
-            units = [c for c in columns if c.text and {*c.words} & UNITS]  # mostly one for each channel
+            units = [c for c in columns if self.called_unit(c)]  # mostly one for each channel
             pairs = (np.stack([channel.codes, c.codes])[:, c.codes >= 0] for c in units)
             units = [c for c, pair in zip(units, pairs) if _count(*pair) < 2 * channel.distinct]
             text = ": units that differ within a channel, whose numbers are read as they are; convert them first"
@@ -1321,7 +1441,11 @@ class _Proposer:
         self.doubts += _said(numbers, " could be values, too (--values)")
         self.doubts += _said((c.name for c in rest if c.text), ": texts that change within series, not read")
         one_of_two = len(self.values) <= 2 or self.repeated_rows() > self.rows / 20  # else each column is a channel
-        as_values = [c.name for c in codes if c not in unread and channel is None and one_of_two]
+        read = [c.name for c in codes if c not in unread]
+        as_values = read if channel is None and one_of_two else []
+        calendar = [c.name for c in columns if c.name in self.values and not {*c.words}.isdisjoint(CALENDAR)]
+        text = ": few whole numbers or called like times, and read as values; leave codes and times out by --values"
+        self.doubts += _said(dict.fromkeys((*(name for name in read if name not in as_values), *calendar)), text)
         for names, how in ((as_values, "read as values"), ([c.name for c in codes if c in unread], "not read")):
             text = f": few words or whole numbers that change within series, {how}; --channel {''.join(names[:1])}, if"
             self.doubts += _said(names, f"{text} they say what was measured, or --id, if of what")
@@ -1365,11 +1489,12 @@ class _Proposer:
         """
         free, n, values = self.unused, self.rows, self.values
         texts = {c.name: {*c.cells.unique().to_pylist()} - {None, "", "="} for c in free.values() if c.text}
-        marks = (name for name, seen in texts.items() if seen and seen <= MARKS)
+        marks = [name for name, seen in texts.items() if seen and seen <= MARKS]
+        marks += [name for name in self.flags if name in free and {*free[name].words} & OPERATORS and name not in marks]
         text = " says which values are limits, and is not read: write its mark before the value, <0.01"
         self.doubts += _said(marks, text)
         unread = []
-        for c in (free[name] for name in self.flags if name in free and name not in values):
+        for c in (free[name] for name in self.flags if name in free and name not in (*values, *marks)):
             marked = int((np.nan_to_num(c.numbers) != 0).sum()) if c.numeric else 0  # pyright: ignore
             if 0 < marked < n / 2:
                 text = f"{c.name!r} is not 0 in {marked:,} of {n:,} rows: --flags {c.name} would leave them out"
@@ -1413,22 +1538,32 @@ class _Proposer:
 def _parts_of_dates(time: Column, columns: Iterable[Column]) -> list[str]:
     """Return the names of columns of whole numbers that only repeat a part of the times, such as the month.
 
-    If the times are dates, the parts are year, month, day, hour and weekday; if they are decimal years, such as
-    2024.25, year and month. A column may differ from the part by a constant. Columns that are called like ids are
-    passed over, and other times have no parts.
+    If the times are dates, the parts are year, month, day, hour, weekday and day of the year; if they are decimal
+    years, such as 2024.25, year and month; of other numbers, a cycle such as that of a week, which begins anew. A
+    column may differ from the part by a constant. Columns that are called like ids are passed over.
     """
     whole = [c for c in columns if c.whole and c.distinct > 1 and not looks_like_id(c.name)]
-    if time.numbers is not None and not time.whole and (abs(time.known - 2000) < 1000).all():
-        exact = [(time.numbers, 9999), (12 * (time.numbers % 1), 12)]
-        pairs = ((c, [np.ptp(c.numbers - part) for part, size in exact if np.ptp(c.numbers) < size]) for c in whole)  # pyright: ignore
-        return [c.name for c, spans in pairs if c.distinct > 2 and min(spans, default=1) < 1]
-    if not whole or time.days is None:
+    stamps: Any = time.numbers
+    if stamps is not None and not time.whole and (abs(time.known - 2000) < 1000).all():
+        parts = [(stamps, 9999), (12 * stamps, 12)]
+        whole = [c for c in whole if c.distinct > 2]
+    elif stamps is not None:
+        parts = [(stamps, size) for size in CYCLES if np.ptp(time.known) > 2 * size]
+        whole = [c for c in whole if np.ptp(c.known) + 1 in CYCLES]
+    elif time.days is None or not whole:
         return []
-    known, stamps = ~np.isnan(time.days), dates.as_dates(np.nan_to_num(time.days))
-    sizes = {"year": 9999, "month": 12, "day": 31, "hour": 24, "day_of_week": 7}
-    parts = [(pc.call_function(part, [stamps]).to_numpy()[known], size) for part, size in sizes.items()]
-    apart = ((c, [(c.numbers[known] - part) % size for part, size in parts if np.ptp(c.numbers) < size]) for c in whole)  # pyright: ignore
-    return [c.name for c, each in apart if known.any() and any(np.ptp(one) == 0 for one in each)]
+    else:
+        stamps = dates.as_dates(np.nan_to_num(time.days))
+        sizes = {"year": 9999, "month": 12, "day": 31, "hour": 24, "day_of_week": 7, "day_of_year": 366}
+        parts = [(pc.call_function(part, [stamps]).to_numpy(), size) for part, size in sizes.items()]
+    known = np.isfinite(time.days if time.numbers is None else time.numbers)  # pyright: ignore
+
+    def spread(column: Column, part: np.ndarray, size: int) -> float:
+        """Return how far the differences between a column and a part lie apart, where `size` is the same as 0."""
+        apart = (column.numbers - part)[known]  # pyright: ignore
+        return np.ptp((apart - apart[0] + size / 2) % size) if np.ptp(column.known) < size else np.inf
+
+    return [c.name for c in whole if known.any() and any(spread(c, *part) < 1 for part in parts)]
 
 
 def _share_explained(values: Column, by: Column) -> float:
@@ -1473,7 +1608,9 @@ def _errors_by_name(columns: Iterable[Column]) -> dict[str, str]:
         if len(likely) == 1:
             pairs[c.name] = values[likely[0]]
     for left, c in itertools.pairwise(columns):
-        if "".join(c.words) in (mark + "".join(left.words) for mark in "de") and not (c.known < 0).any():
+        called = "".join(c.words) in (mark + "".join(left.words) for mark in "de") and not (c.known < 0).any()
+        bare = c.words in (("error",), ("err",)) and c.distinct > 2 and (c.known > 0).all()
+        if called or (bare and left not in marked):
             pairs[c.name] = left.name
     return pairs
 
