@@ -146,7 +146,14 @@ def test_errors_are_proposed_where_no_row_is_lost(bare, tmp_path):
 
 ERRORS = {"duJy": "uJy", "dm": "m", "e_flow": "flow", "flow_e": "flow", "sigma_flow": "flow", "dFlow": "Flow"}
 ERRORS |= {"flow_unc": "flow", "sigmaflow": "flow", "flowunc": "flow", "Flow error (mJy)": "Flow (mJy)"}
-ERRORS |= {"errvel": "mnvel", "sigmarv": "relrv", "uncmag": "apmag", "erv": "rv", "ERROR": "RATE"}
+ERRORS |= {
+    "errvel": "mnvel",
+    "sigmarv": "relrv",
+    "uncmag": "apmag",
+    "erv": "rv",
+    "ERROR": "RATE",
+    "w1sigmpro": "w1mpro",
+}
 
 
 @pytest.mark.parametrize("error", ERRORS)
@@ -737,7 +744,7 @@ def test_ids_that_are_seen_by_little_are_doubts_with_the_other_option(tmp_path):
     assert "'Tag': if it says what was measured, and not of what, --id file --channel Tag" in unsure
     table = pd.DataFrame({"series": DRAW.choice([*"abc"], 80), "jd": 2411102.5 + np.arange(80), "mag": 12.5})
     _, unsure, _ = looked_at(table.assign(mag=DRAW.normal(size=80)), tmp_path)
-    assert any(text.startswith("'series': its rows alternate") and text.endswith("--id file") for text in unsure)
+    assert any(text.startswith("'series': rows of others lie") and text.endswith("--id file") for text in unsure)
 
 
 def test_an_order_with_one_time_is_no_id_next_to_a_patient(tmp_path):
@@ -823,7 +830,7 @@ def test_a_header_and_a_row_of_the_whole_table_stand_above_its_own(tmp_path):
 def test_words_that_flag_few_rows_are_a_doubt(tmp_path):
     table = pd.DataFrame({"STATION": ["A", "B"] * 50, "DATE": np.repeat(stamps(50), 2), "VALUE": DRAW.normal(size=100)})
     table["QFLAG"] = ["S" if k % 9 == 4 else None for k in range(100)]
-    assert any("'QFLAG': filled in few rows" in text for text in looked_at(table, tmp_path)[1])
+    assert any("'QFLAG' looks like a flag" in text for text in looked_at(table, tmp_path)[1])
 
 
 def test_an_id_that_is_the_day_of_its_rows_is_an_id(tmp_path):

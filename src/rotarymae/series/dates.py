@@ -27,7 +27,8 @@ OTHER_DATE = re.compile(r"(\d\d?([./-])\d\d?\2\d{4}|\d\d?([./])\d\d?\3\d\d|\d{4}
 SPAN = (
     r"^\s*(\d.*\d:\d\d\S*?)\s*(?:-|–|/|\bto\b)\s*\d+[-/.]\d+[-/.]\d+\D.*:\d\d.*$"  # from one date and time to another
 )
-QUARTER = r"^\s*(\d{4})[-_ ]?[Qq]%s\s*$"  # 2024-Q1
+# How spans become their starts: of 2024-Q1, the first day.
+STARTS = {SPAN: r"\1"} | {rf"^\s*(\d{{4}})[-_ ]?[Qq]{k + 1}\s*$": rf"\1-{1 + 3 * k:02d}-01" for k in range(4)}
 OFFLINE = {"threads": 1, "autoinstall_known_extensions": False, "autoload_known_extensions": False}
 UTC_OFFSET = re.compile(r"(?<=:\d\d| \d\d) ?[+-]\d\d:?\d\d$|(?<=\d[.,]\d\d\d) ?[+-]\d\d:?\d\d$")
 MIDNIGHT = r"(^|[^\d:])24:00"  # the end of a day
@@ -124,10 +125,16 @@ def starts_of(column: pa.Array) -> pa.Array:
     """
     if not cells.is_text(column.type):
         return column
-    starts = {SPAN: r"\1"} | {QUARTER % (k + 1): rf"\1-{1 + 3 * k:02d}-01" for k in range(4)}
-    for span in [span for span in starts if cells.matches(column[:HEAD_CELLS], span).any()]:
-        column = pc.replace_substring_regex(column, span, starts[span])  # pyright: ignore
+    for span in [span for span in STARTS if cells.matches(column[:HEAD_CELLS], span).any()]:
+        column = pc.replace_substring_regex(column, span, STARTS[span])  # pyright: ignore
     return column
+
+
+def start_of(text: str) -> str:
+    """Return the start of a span of time, as `starts_of` does of a column; another text as it is."""
+    for span, start in STARTS.items():
+        text = re.sub(span, start, text)
+    return text
 
 
 def _typed(column: pa.Array, name: str, na: Sequence[str] = ()) -> Times:

@@ -44,6 +44,8 @@ DATE_NAME = re.compile(  # of a column whose cells were measured then: 2024-03-3
     re.IGNORECASE,
 )
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+# In their order, with the letters that text in them must have: that of Windows has all of Latin-1, but not all bytes.
+ENCODINGS = {"utf-8": "", "euc_kr": "^[^一-龥]*[가-힣]{2}[^一-龥]*$", "gb2312": "[一-龥]{2}", "cp1252": "", "cp932": ""}
 NUMBERED = re.compile(r"(.*?)(\d+(?:\.\d+)?)(\D*)", re.DOTALL)  # columns FLUX.1, t0.5, 01h: stem, number, ending
 MIN_TIME_NAMES = 7  # columns with names of times, and no others, that are said to be times
 HEAD_BYTES = 1 << 16  # bytes from which the form of a text file is guessed
@@ -111,12 +113,12 @@ class Text:
     """The form of a text file that holds a table.
 
     Attributes:
-        names: of the columns, one for each cell of a row; "unnamed 2" for the second column if its name is empty.
+        names: of the columns, one for each cell of a row; "unnamed 2" for the second one if its name is empty.
         separator: the character between cells; " " for runs of blanks.
         encoding: Python's name of it.
         skip: number of lines before the first row of cells: header, units, and what stands above.
         comma: whether numbers have decimal commas.
-        units: the unit of each column, from a row of units below the header, "" for none; () without such a row.
+        units: the unit of each column, "" for none, from a row of units below the header; () without such a row.
         comments: whether lines below the header that begin with "#" are comments, not rows.
         note: a text on what was guessed; "" for a plain file.
         head: the lines up to the header and with it; == does not compare them.
@@ -169,9 +171,9 @@ def _transcoded(path: Path, changed: int, text: Text) -> Path:
     return target
 
 
-def _is_utf8(path: Path) -> bool:
-    """Return whether a file, unpacked and read to its end, is UTF-8; half a character at the end is ignored."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
+def _is_in(encoding: str, path: Path) -> bool:
+    """Return whether a file, unpacked and read to its end, is in an encoding, but for half a character at the end."""
+    decoder = codecs.getincrementaldecoder(encoding)()
     with _open_unpacked(path) as file:
         try:
             while block := file.read(1 << 22):
@@ -184,14 +186,9 @@ def _is_utf8(path: Path) -> bool:
 def sniff_all(paths: Sequence[Path], said: Sequence[Path], format: str, header_row: int | None) -> list[Text]:
     """Guess the form of each of several text files, as `sniff` does; return the forms in the order of the files.
 
-    To open thousands of files fast, a file gets the form of the first one without a closer look, if both are UTF-8, the
-    first has no row of units, and both begin with the same lines up to the header. Without a header, the first rows of
-    both must also have numbers in the same cells.
-
-    Args:
-        paths: the files, at least one.
-        said: what messages call each: the file itself, or that of which it is a copy.
-        format, header_row: as for `sniff`, which also says what is raised.
+    To open thousands of files fast, a file gets the form of the first one without a closer look, if both are UTF-8 and
+    begin with the same lines up to the header, and the first has no row of units. Without a header, the first rows of
+    both must also have numbers in the same cells. Messages call the `paths`, one at least, by the names in `said`.
     """
     texts: list[Text] = []
     for path, name in zip(paths, said, strict=True):
@@ -199,7 +196,8 @@ def sniff_all(paths: Sequence[Path], said: Sequence[Path], format: str, header_r
         if texts and texts[0].encoding == "utf-8" and not texts[0].units:
             below = _numbers_below(path, texts[0])
             named = any(map(_is_plain, texts[0].head))
-            same = below is not None and (named or below == _numbers_below(paths[0], texts[0])) and _is_utf8(path)
+            same = below is not None and (named or below == _numbers_below(paths[0], texts[0]))
+            same = same and _is_in("utf-8", path)
         try:
             texts.append(texts[0] if same else sniff(path, format, header_row))
         except InputError as error:
@@ -228,13 +226,14 @@ def _beginning(path: Path, count: int) -> tuple[list[str], str]:
     """Return the first lines of a text file, unpacked and without line breaks, and its encoding.
 
     There are at least `count` lines, if the file has as many within 16 MiB. The encoding is "utf-16" if the file begins
-    with the byte order mark of UTF-16, "utf-8" if the whole file is UTF-8, else "latin-1".
+    with the byte order mark of UTF-16; else the first of `ENCODINGS` that the whole file is in, or "latin-1".
     """
     with _open_unpacked(path) as file:
         head = file.read(HEAD_BYTES)
         while head.count(b"\n") < count and len(head) < LINE and (more := file.read(HEAD_BYTES)):
             head += more
-    encoding = "utf-16" if head.startswith(UTF_16) else "utf-8" if _is_utf8(path) else "latin-1"
+    likely = (each for each, letters in ENCODINGS.items() if re.search(letters, head.decode(each, errors="ignore")))
+    encoding = "utf-16" if head.startswith(UTF_16) else next((each for each in likely if _is_in(each, path)), "latin-1")
     # Not by splitlines, for which form feeds and other signs, which DuckDB takes as part of a cell, end a line, too.
     lines = re.split(r"\r\n|\r|\n", head.decode(encoding, errors="ignore").removeprefix("\ufeff"))
     cut = not lines[-1] or (len(head) >= HEAD_BYTES and len(lines) > 1)  # the last one may be a part
@@ -244,17 +243,16 @@ def _beginning(path: Path, count: int) -> tuple[list[str], str]:
 def sniff(path: Path, format: str, header_row: int | None) -> Text:
     """Guess the form of a text file from its beginning: encoding, separator, header, and rows of units below it.
 
-    Args:
-        path: the file.
-        format: "csv" or "tsv"; a comma or a tab is the separator, unless another splits the lines better.
-        header_row: the line, counted from 1, that names the columns; None guesses it.
+    A comma of "csv", or a tab of "tsv", the `format`, is the separator, unless another splits the lines better. The
+    line `header_row`, counted from 1, names the columns; None guesses it.
 
     Raises:
         InputError: the file ends before the header, or its line is empty ("empty-file"); most lines have more cells
             than the header ("unequal-lines"); another header follows ("several-tables").
     """
     every, encoding = _beginning(path, (header_row or 0) + 4)
-    notes = {"utf-16": ["read as UTF-16"], "latin-1": ["read as Latin-1, as it is no UTF-8"]}.get(encoding, [])
+    western = encoding in ("cp1252", "latin-1")
+    notes = [f"read as {'Latin-1, as it is no UTF-8' if western else encoding.upper()}"] * (encoding != "utf-8")
     usual = "\t" if format == "tsv" else ","
     for count in HEAD_LINES:
         lines = every[: count + (header_row or 0)]
@@ -308,6 +306,9 @@ def sniff(path: Path, format: str, header_row: int | None) -> Text:
     equal = [i for i in filled if len(rows[i]) == len(names)]
     of_units = [] if headless else _rows_of_units([rows[i] for i in equal])
     units = max(of_units, key=lambda row: len({*row}), default=())  # and not that of types
+    lines_of_names = (header, *of_units) if len({*names}) < len(names) else ()
+    joined = tuple(" ".join(filter(None, parts)) for parts in zip(*lines_of_names))  # which tell columns apart together
+    names, units = (joined, ()) if joined and len({*joined, ""}) > len(joined) else (names, units)
     cells_below = [cell for i in equal for cell in rows[i]]
     with_comma, with_point, with_both = (
         any(re.fullmatch(pattern, cell) for cell in cells_below)
@@ -365,12 +366,10 @@ def _is_plain(line: str) -> bool:
 def _rows_of(lines: Sequence[str], separator: str) -> list[list[str]]:
     """Split each line of a file into cells; return a list of texts for each line.
 
-    An empty line has no cells, nor has a comment that lists the name of a column (`LISTED_NAME`). Other comments are
-    split without "#" and blanks at the beginning. Each line is split alone, so a quoted cell that goes on in the next
-    line ends with the line.
-
-    The `separator` is the character between cells, which blanks may follow; or " " for runs of blanks and tabs. With
-    " ", lines with bars at both ends, as in headers of IPAC files, are split at bars.
+    The `separator` is the character between cells, which blanks may follow; or " " for runs of blanks and tabs, with
+    which lines with bars at both ends, as in headers of IPAC files, are split at bars. An empty line has no cells, nor
+    has a comment that lists the name of a column (`LISTED_NAME`); other comments are split without "#" and blanks in
+    front. Each line is split alone, so a quoted cell ends with it.
     """
     lines = ["" if LISTED_NAME.match(line) else line.lstrip("# ") if line[:1] == "#" else line for line in lines]
     if separator == " ":
@@ -394,9 +393,8 @@ def _header(rows: list[list[str]], lines: Sequence[str], given: int | None) -> t
         given: the line of the header, counted from 1, if the user named it; None looks for it.
 
     Returns:
-        The index of the header in `rows`, from 0; its number of cells; and the share, 0 to 1, of the later rows that
-        fit it. Rows with as many cells fit; or, if these are more, rows with one cell more. Without a later row the
-        share is 1 for a header of several cells, and 0 for one cell.
+        The index of the header in `rows`; its number of cells; and the share, 0 to 1, of the later rows that have as
+        many, or, if these are more, one more. Without a later row it is 1 for a header of several cells, else 0.
     """
     filled = [i for i, row in enumerate(rows) if any(cell.strip() for cell in row)]
     if given is not None:
@@ -434,15 +432,15 @@ def values_in(stem: str) -> str:
 def numbers_in(names: Iterable[str], stem: str) -> dict[str, Any]:
     """Return the numbers in the names of numbered columns: {"FLUX.1": 1, "FLUX.2.5": 2.5} for the stem "FLUX.".
 
+    Behind the number there may be an ending, as the h of 01h, the same in all: names with a rarer one are left out.
+
     Args:
-        names: names of columns; those without the stem, or a number behind it, are left out. Behind the number there
-            may be an ending, such as the h of 01h: the most frequent ending counts, which may be "", and names with
-            another one are left out.
+        names: names of columns; those without the stem, or a number behind it, are left out.
         stem: what stands before the numbers; "" for names that begin with numbers, such as 1990, 400.5 or 01h.
 
     Returns:
         {name: number} in the order of the names, as int, or float if the number has a point. If the stem is "" and some
-        names are dates, all of one notation, it is {name: datetime} of only these.
+        names are dates or quarters, all of one notation, it is {name: datetime} of only these.
     """
     names = list(names)
     tails = {name: NUMBERED.fullmatch(name[len(stem) :]) for name in names if name.startswith(stem)}
@@ -450,8 +448,7 @@ def numbers_in(names: Iterable[str], stem: str) -> dict[str, Any]:
     endings = Counter(match[3] for match in parts.values())
     ending = max(endings, key=lambda ending: (endings[ending], not ending), default="")
     numbers = {name: match[2] for name, match in parts.items() if match[3] == ending}
-    starts = dict(zip(names, dates.starts_of(pa.array(names, pa.string())).to_pylist(), strict=True))  # of quarters
-    dated = {name: start for name, start in starts.items() if DATE_NAME.fullmatch(start)}
+    dated = {name: start for name in names if DATE_NAME.fullmatch(start := dates.start_of(name))}
     if not stem and len(formats := dates.formats_of([*dated.values()])) == 1:
         return dict(zip(dated, dates.as_datetimes([*dated.values()], formats[0]), strict=True))
     return {name: float(number) if "." in number else int(number) for name, number in numbers.items()}
@@ -460,12 +457,9 @@ def numbers_in(names: Iterable[str], stem: str) -> dict[str, Any]:
 def _second_header(rows: list[list[str]], filled: Sequence[int], first: int) -> int:
     """Return the index of the row that names the columns: `first`, or one below it. Blank rows do not count.
 
-    The row below is taken if `first` only numbers the columns, 1, 2, 3, ..., and the row below has equally many cells
-    with names. The third row is taken if it has different words as names, while the second and the fourth row have
-    numbers: then `first` and the second row describe the whole table.
-
-    `rows` are the cells of each line, `filled` the indices of the rows that are not blank, and `first` that of the row
-    that seems to be the header.
+    It is the row below, if that holds names and `first` only numbers them, 1, 2, 3, ... It is the third row if that has
+    different words as names, while the second and the fourth have numbers: then the first two describe the table. The
+    `rows` are the cells of each line, `filled` the indices of those that are not blank.
     """
     after = [i for i in filled if i >= first][:4]
     above_names = len(after) > 1 and len(rows[after[1]]) == len(rows[first]) and _are_names(rows[after[1]])
@@ -511,17 +505,10 @@ def _has_number(row: Sequence[str]) -> bool:
 def _are_values(names: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
     """Return whether `names`, the cells of a presumed header, are values like those in the rows `below` it.
 
-    Columns are looked at from left to right, and the first of one of these two kinds decides:
-
-    - of mostly dates, its name counted: True if the name is a date, otherwise False;
-    - of mostly numbers, with a word as name (neither a number nor a mark of a missing value): False.
-
-    If no column decides, it is True if a name is a number above numbers, with two exceptions. Both apply only if the
-    numbers among the names ascend from left to right:
-
-    - False if they ascend in equal steps and are at least four, or at least two of which the first is 0 or 1;
-    - False if all are written with digits only, and one is farther outside the range of the numbers below it than that
-      range is wide.
+    From left to right, the first of one of these columns decides: of mostly dates, its name counted, whether the name
+    is one; of mostly numbers, with a word as name, that it is none. Else a name must be a number above numbers, with
+    two exceptions, where such names ascend from left to right: in equal steps, at least four, or two of which the first
+    is 0 or 1; or with digits only, where one is farther outside the range of the numbers below it than that is wide.
     """
     numbers, above = [], []  # of the header, and whether each above numbers is like these
     for name, *column in itertools.zip_longest(names, *below, fillvalue=""):
@@ -613,9 +600,8 @@ def _check_size(path: Path, size: int) -> None:
 def rows_of_json(path: Path) -> pa.Table | None:
     """Read a JSON file of rows that are lists as an Arrow table; return None for a JSON file of another form.
 
-    The names of the columns are the first row, or a list next to that of rows, as in {"columns": ["time", "x"], "data":
-    [[0, 1.5]]}; the keys may have any names. Without names, the columns are called "column 1", "column 2", ... Columns
-    of mixed types become texts.
+    The names of the columns are the first row, or a list next to that of rows, under any keys, as in {"columns":
+    ["time", "x"], "data": [[0, 1.5]]}; else "column 1", "column 2", ... Columns of mixed types become texts.
 
     Raises:
         InputError: a file that is too large to be read whole ("too-large").
@@ -679,13 +665,10 @@ def _of_one_type(column: Sequence[Any]) -> pa.Array:
 def sheet_as_text(path: Path, changed: int) -> Path:
     """Copy the first sheet of an Excel file to a CSV file in the temporary folder; return the copy's path.
 
-    Each row becomes a line, blank rows empty ones, so that lines are numbered as in the sheet; blank rows at its end
-    are left out. Lines are as wide as the longest row, up to its last filled cell, of whose cells at least half are
-    filled; cells further right are left out. A row that fills its first cell alone, such as a title above the header,
-    becomes a line of one cell.
-
-    Equal calls return the same copy, and warn once; `changed`, the time of the last change, is there for a new copy
-    after it.
+    Each row becomes the line of its number; blank rows at the end are left out. Lines are as wide as the longest row
+    of whose cells, up to its last filled one, at least half are filled. A row that fills its first cell alone, such as
+    a title, becomes a line of one cell. Equal calls return the same copy, and warn once; `changed`, the time of the
+    last change, is there for a new copy after it.
 
     Raises:
         InputError: openpyxl is not installed; the sheet is too large ("too-large").

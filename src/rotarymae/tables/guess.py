@@ -63,8 +63,8 @@ ZONES = re.compile(r"\b(tz|tzcd|timezone|time zone)\b")  # in the words of a nam
 PLACES = {"location", "site"}  # which are ids only where they tell the rows of one time apart
 NUMBERINGS = {"id", "identifier", "ident", "number", "nr", "no",
               "num", "index", "idx", "code", "tag", "table", "key", "serial"}  # fmt: skip
-ERRORS = {"err", "error", "errors", "sigma", "unc", "uncertainty", "std", "stddev", "stderr", "e"}
-ERROR_MARK = re.compile("^({0})|({0})$".format("|".join(sorted(ERRORS - {"e"}, key=len, reverse=True))))
+ERRORS = {"err", "error", "errors", "sig", "sigma", "unc", "uncertainty", "std", "stddev", "stderr", "e"}
+ERROR_MARK = re.compile("^({0})|({0})$".format("|".join(sorted(ERRORS - {"e", "sig"}, key=len, reverse=True))))
 NO_FACTS = ERRORS | {"split", "fold", "true"}
 PARTS_OF_DATES = ((1600, 2200), (1, 366), (0, 31), (0, 60))  # ranges of year, month or day of it, day or hour, more
 MARKS = {"<", ">", "<=", ">=", "≤", "≥"}  # in a column of their own
@@ -107,10 +107,9 @@ class Rule:
     def rank(self, words: Sequence[str]) -> float:
         """Return how well a column's name, split into `words` by `pieces`, fits this rule: the smaller the better.
 
-        It is the index of the name's first word in the order of `self.words`. Half the number of `self.words` is
-        subtracted if the name has a word of `self.better`, and 0.25 and 0.01 for each word are added for a name of
-        several, among which a single letter does not count. It is infinity for a name without any of `self.words`, or
-        with one of `self.never`.
+        It is the index of the name's first word in `self.words`; less half of their number if the name has a word of
+        `self.better`; plus 0.25 and 0.01 for each word for a name of several, among which a single letter does not
+        count. It is infinity for a name without any of `self.words`, or with one of `self.never`.
         """
         alone = len(words) == 1  # as t is a time, and T_Reactor none
         places = [self.words.index(word) for word in words if word in self.words and (alone or len(word) > 1)]
@@ -160,10 +159,9 @@ class Proposal:
 
     Attributes:
         schema: the whole layout, with what the user named and what is proposed.
-        given: {field of the schema: proposed value}; fields that the user named are not among them.
-        label: the column that looks like the label of each series; None without one.
-        split: a column, such as one of patients, whose cells repeat across series; a random split would put such series
-            on both sides. None without one.
+        given: {field of the schema: proposed value}, without the fields that the user named.
+        label: the column that looks like the label of each series; or None.
+        split: a column whose cells repeat across series, such as one of patients, by which to split; or None.
         unsure: sentences on what is doubtful, for the user.
     """
 
@@ -185,15 +183,14 @@ def pieces(name: str) -> list[str]:
     split = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name.rpartition(".")[2])
     words = " ".join(re.findall(r"[^\W\d_]+|\d+", split)).lower()
     # Glued names, such as magpsf, sigmapsf, observationoffset and patientunitstayid.
-    words = re.sub(r"(?<=[a-z])(psf|sap|offset)\b", r" \1", words)
+    words = re.sub(r"(?<=[a-z])(psf|sap|mpro|offset)\b", r" \1", words)
     return re.sub(r"(?<=stay|ient|ject|urce|vice|case|sion|odic|vent)id\b", " id", words).split()
 
 
 def looks_like_id(name: str) -> bool:
-    """Return whether the name of a column suggests ids of objects, as objectId, stay_id and patient do.
+    """Return whether the name of a column suggests ids of objects, as objectId, stay_id, patient and serial_number do.
 
-    It does if its last word is one for ids, or its only word one for an object, and for serial_number and the like.
-    False if any word is one for another thing, as in image_id, night_id and item_id.
+    Its last word is one for ids, or its only word one for an object, and none is one for another thing, as in image_id.
     """
     words = pieces(name)
     if {*words, *(word.removesuffix("id") for word in words)} & NO_IDS:  # ccdid, too
@@ -217,18 +214,14 @@ class Column:
     Attributes:
         name: of the column.
         words: its name, split by `pieces`.
-        cells: Arrow array [n]; texts are without blanks around them, and a span from one date to another is cut to its
-            start.
+        cells: Arrow array [n]; texts without blanks around them, and spans of time cut to their starts.
         dates: whether it holds dates: of a date type, as texts, or as whole numbers such as 20240331.
         clock: whether it holds times of day or durations.
         text: whether its cells are texts that are not read as numbers; they may be dates or times of day.
-        formats: strptime formats, each of which reads all its dates; () without dates, and for ISO dates and date
-            types.
+        formats: strptime formats, each of which reads all its dates; () without dates, for ISO dates and date types.
         listed: whether the cells are the entries of lists in the table.
-        codes: int64 [n], number of each cell among the different ones, in the order of first appearance; -1 where it is
-            missing.
-        numbers: float64 [n], NaN where a cell is missing or no number; None for a column that holds no numbers. A limit
-            such as "<0.01" counts as its number.
+        codes: int64 [n], number of each cell among the different ones by first appearance; -1 where it is missing.
+        numbers: float64 [n], NaN where a cell is missing or no number, the limit in "<0.01"; None without numbers.
     """
 
     name: str
@@ -270,10 +263,9 @@ class Column:
 
     @property
     def names_classes(self) -> bool:
-        """Whether it repeats few texts or whole numbers, as names of channels or classes do.
+        """Whether it repeats few texts or whole numbers, as names of channels or classes do; no dates or times of day.
 
-        Few are at most 20 different numbers or 2,000 different texts, and at most a third as many as rows. False for
-        columns of dates and times of day, and empty ones.
+        Few are at most 20 different numbers or 2,000 different texts, and at most a third as many as rows.
         """
         few = 0 < self.distinct <= (MAX_CODES if self.whole else MAX_CHANNELS) and 3 * self.distinct <= len(self.codes)
         return (self.text or self.whole) and few and not (self.dates or self.clock)
@@ -327,10 +319,9 @@ class Column:
 
     def repeats_numbers(self, other: Column) -> bool:
         """Return whether its numbers, more than two different ones, are those of another in all rows that have both."""
-        if self.distinct < MIN_RUN or self.known.max() != other.known.max(initial=0):  # which is seen soonest
-            return False
         both = np.isfinite(self.numbers) & np.isfinite(other.numbers)  # pyright: ignore
-        return 2 * both.sum() > len(both) and bool((self.numbers[both] == other.numbers[both]).all())  # pyright: ignore
+        equal = (self.numbers[both] == other.numbers[both]).all()  # pyright: ignore
+        return bool(self.distinct > 2 and 2 * both.sum() > len(both) and equal)
 
     def is_magnitude_of(self, flux: Column) -> bool:
         """Return whether it is negative just where a column of fluxes is, and never near 0, as a flux is."""
@@ -347,8 +338,7 @@ class Column:
     def goes_one_way(self, groups: np.ndarray) -> bool:
         """Return whether more than 95 % of the steps of its numbers or dates from row to row go one way or stay.
 
-        False without any steps. Only steps between consecutive rows of one group count; `groups` [n] are codes of each
-        row's group.
+        Only steps between consecutive rows of one group, of codes [n], count; without any it is False.
         """
         numbers = self.days if self.numbers is None else self.numbers
         if numbers is None:
@@ -360,16 +350,13 @@ class Column:
     def is_scale(self, groups: np.ndarray) -> bool:
         """Return whether its numbers place the rows of each group along an axis, as depths place the rows of one time.
 
-        They do if they go one way within groups (`goes_one_way`) and groups have at least three rows on average. But
-        consecutive whole numbers (`counts`) do not, as they may number channels. `groups` [n] are codes of groups.
+        They go one way within groups, of codes [n], with three rows or more on average, and do not only count
+        (`counts`), as numbers of channels may.
         """
         return not self.counts and self.goes_one_way(groups) and len(groups) >= MIN_RUN * _count(groups)
 
     def varies(self, series: np.ndarray) -> bool:
-        """Return whether any series has different cells in it; missing cells do not count.
-
-        `series` [n] are codes of each row's series.
-        """
+        """Return whether any series, of codes [n], has different cells in it; missing cells do not count."""
         there = self.codes >= 0
         return _count(series[there], self.codes[there]) > _count(series[there])
 
@@ -389,10 +376,7 @@ def _said(names: Iterable[str], text: str, of_one: str | None = None) -> list[st
 
 
 def _joint(*keys: np.ndarray) -> np.ndarray:
-    """Number the combinations of codes in rows: int [n], with equal numbers for rows that are equal in all keys.
-
-    The number is -1 if one of a row's codes is negative. Each key is an array [n] of codes.
-    """
+    """Number the combinations of codes in rows, keys [n] each: int [n], -1 where one of a row's codes is negative."""
     numbers = np.unique(np.stack(keys), axis=1, return_inverse=True)[1].ravel()
     return np.where(np.min(keys, axis=0) < 0, -1, numbers)
 
@@ -400,9 +384,8 @@ def _joint(*keys: np.ndarray) -> np.ndarray:
 def look(source: Source, na: Sequence[str] = (), names: Sequence[str] | None = None) -> dict[str, Column]:
     """Describe columns of a table by a sample of its rows: {name: column}, each with n cells.
 
-    The sample has at most 20,000 rows, spread over the table. If any column holds lists, it has at most 200 rows; the
-    entries of lists are the cells then, and other cells are repeated for each entry. Rows of a text file that repeat
-    its header are left out.
+    The sample has at most 20,000 rows, spread over the table; or, if a column holds lists, 200 rows, whose entries are
+    the cells then, with the other cells repeated for each. Rows of a text file that repeat its header are left out.
 
     Args:
         source: the table.
@@ -422,10 +405,9 @@ def look(source: Source, na: Sequence[str] = (), names: Sequence[str] | None = N
 def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> Column:
     """Describe a column by its name and some of its cells, which are dates, times of day, numbers or texts.
 
-    A column of texts holds ISO dates or times of day if more than half of its filled cells are written so. It holds
-    numbers if there are as many numbers as words, or more than two different numbers for each different word. It holds
-    other dates if all cells fit one format (`_formats`), and so may whole numbers. If all cells are one negative code
-    of nines, such as -999, they count as missing.
+    Texts are ISO dates or times of day if more than half of them are; numbers if there are as many as words, or more
+    than two different ones for each word; other dates if all cells fit one format (`_formats`), as whole numbers may,
+    too. One negative code of nines throughout, such as -999, counts as missing.
 
     Args:
         name: of the column. One that is called like a date or a time of day may hold these in more forms.
@@ -464,15 +446,13 @@ def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> C
 def _formats(column: pa.Array, numbers: np.ndarray | None, named: bool) -> tuple[str, ...]:
     """Return the strptime formats by each of which all cells of a column can be read as dates; () if there is none.
 
-    There are several if day and month could be swapped. Texts without digits are passed over. Only texts and whole
-    numbers have formats.
+    There are several if day and month could be swapped. Texts without digits are passed over.
 
     Args:
-        column: Arrow array [n].
-        numbers: its cells as numbers, float64 [n]; None for texts. Numbers are dates only if all of them look like
-            20240331: they begin with 19 or 20 and have 7, 8, 10, 12 or 14 digits.
-        named: whether the column is called like a date. If so, numbers are also dates if all have six digits, such as
-            240331.
+        column: Arrow array [n]; only texts and whole numbers have formats.
+        numbers: its cells as numbers, float64 [n]; None for texts. They are dates only if all look like 20240331: they
+            begin with 19 or 20 and have 7, 8, 10, 12 or 14 digits.
+        named: whether the column is called like a date, so that numbers of six digits such as 240331 are dates, too.
     """
     if not (cells.is_text(column.type) or (pa.types.is_integer(column.type) and numbers is not None)):
         return ()
@@ -492,10 +472,9 @@ def _is_clock(column: pa.Array, numbers: np.ndarray | None, hours: bool) -> bool
     """Return whether a column that is called like a clock holds times of day.
 
     Args:
-        column: Arrow array [n] of its cells.
-        numbers: the cells as numbers, float64 [n]; None for texts. Texts are times of day if more than 95 % look like
-            18.00.00. Numbers are if all look like 915 and 2350, for 09:15 and 23:50, one is 100 or more, and they have
-            at least three different minutes or 2300 as the largest.
+        column: Arrow array [n]. Texts are times of day if more than 95 % look like 18.00.00.
+        numbers: the cells as numbers, float64 [n]; None for texts. Numbers are if all look like 915 and 2350, for 09:15
+            and 23:50, one is 100 or more, and they have three different minutes or 2300 as the largest.
         hours: whether the name says hours; then numbers are times of day if all are whole, from 0 to 24.
     """
     if numbers is None or np.isnan(numbers).all():
@@ -512,12 +491,11 @@ def _is_clock(column: pa.Array, numbers: np.ndarray | None, hours: bool) -> bool
 def _series_per_row(source: Source) -> str | None:
     """Return the common beginning of numbered columns, "FLUX." for FLUX.1, FLUX.2, ..., if each row is a series.
 
-    It is "" for columns whose whole names are numbers or dates. It is None if rows are no series, which is so in these
-    cases: There are fewer than 20 numbered columns (7 if their names are times, 4 if their beginning is called like a
-    time), or fewer than other columns. Their names are numbers in no order. Another column is called like a time, or
-    holds dates that go one way and seldom repeat. The columns have no names, and one holds no numbers, or the median
-    difference of neighbours in a row, without the first column, which may be a label, is more than twice that of
-    neighbours in a column.
+    It is "" for columns whose whole names are numbers or dates. Rows are no series, and the result is None, if there
+    are fewer than 20 numbered columns (7 if their names are times, 4 if their beginning is called like a time), or
+    fewer than others; if their numbers are in no order; if another column is called like a time, or holds dates that go
+    one way and seldom repeat. Columns without names must hold numbers alone, whose median difference along a row,
+    without the first, which may be a label, is at most twice that down a column.
     """
     stems = [stem for stem in ("", *_stems(source.kinds)[:1]) if not DATED.match(stem)]
     counts = {stem: numbers_in(source.kinds, stem) for stem in stems}
@@ -548,7 +526,7 @@ def _series_per_row(source: Source) -> str | None:
 def _stems(names: Iterable[str]) -> list[str]:
     """Return what stands before the numbers in names of columns, most frequent first: ["FLUX."] for FLUX.1 and FLUX.2.
 
-    Each beginning comes once; for a name such as "1990" it is "". Names without a number are passed over.
+    For a name such as "1990" it is "". Names without a number are passed over.
     """
     numbered = Counter((match[1], match[3]) for match in map(NUMBERED.fullmatch, names) if match)
     return list(dict.fromkeys(stem for (stem, _), _ in numbered.most_common()))
@@ -579,9 +557,9 @@ def _made_up(names: Iterable[str]) -> bool:
 def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     """Propose a column for every role of a schema that the user did not name: id, time, channel, values and so on.
 
-    If numbered columns make a series of each row, they are joined to lists. Columns year, month, ... are joined to one
-    time; the finest of them are left out until the others make dates in more than 95 % of the sampled rows. The columns
-    of a named id such as subject+trial are joined to one of ids.
+    Numbered columns that make a series of each row are joined to lists, columns year, month, ... to one time, without
+    the finest of them as long as they make no dates in 95 % of the rows, and the columns of a named id such as
+    subject+trial to one of ids.
 
     Args:
         source: the table, of which some rows are read.
@@ -590,9 +568,7 @@ def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
 
     Raises:
         InputError: a column that the user named is absent ("unknown-column"), other than a single one of ids, that of
-            times and static ones; none could hold times or values ("no-time", "no-values"); dates lack the year
-            ("no-time") or may be written in several formats ("time-text"); numbered columns cannot be joined
-            (`Source.with_numbered`); the file cannot be read ("unreadable") or holds several tables ("several-tables").
+            times and static ones; what `_Proposer.propose`, `look` and `Source.with_numbered` raise.
     """
     if joined := id_parts(schema.id, source.kinds) if "id" in named else []:
         source = source.with_id(schema.id)
@@ -634,10 +610,8 @@ class _Proposer:
 
     Attributes:
         source: the table; numbered columns and parts of dates are joined already.
-        schema: the schema as the user gave it.
-        named: the names of the fields of the schema that the user named.
-        columns: {name: column}, without those that are called like numbers of rows ("index", "Unnamed: 0"), unless they
-            hold dates or the user named them.
+        schema, named: what the user named, and the names of these fields.
+        columns: {name: column}, without those called like numbers of rows ("index", "Unnamed: 0") that hold no dates.
         unused: {name: column} of those that have no role so far.
         given: {field of the schema: what is proposed}.
         doubts: sentences on what is doubtful, for the user.
@@ -646,11 +620,9 @@ class _Proposer:
         time_values: float64 [rows], the times; None where they are neither numbers nor dates.
         other_ids: further columns that are called like ids, with more or fewer different cells than the id.
         varying: {name: column} of the unused ones that differ within some series.
-        outcomes: names of those of `varying` that hold numbers and look like outcomes; none if all with numbers look
-            so.
+        outcomes: names of those of `varying` that hold numbers and look like outcomes; none if all with numbers do.
         varying_numbers: {name: column} of the other ones of `varying` that hold numbers.
-        errors, limits, flags, coordinates: names of columns that look like standard errors, limits of what can be seen,
-            quality flags and coordinates.
+        errors, limits, flags, coordinates: names of columns that look like these.
         value_of: {name of a column of errors: name of the column of its values}.
         maybe_values: columns that may be values, as they have no other role.
         values: names of the columns of values, named by the user or proposed.
@@ -697,26 +669,20 @@ class _Proposer:
         return Proposal(replace(self.schema, **self.given), self.given, label, group, tuple(self.doubts))
 
     def take(self, role: str, column: Column | None) -> None:
-        """Propose a column for a role: enter its name in `self.given`, and take it off the columns without a role.
-
-        Does nothing if the column is None, or the user named the role.
-        """
+        """Propose a column, unless it is None, for a role that the user did not name; then it has a role."""
         if column is not None and role not in self.named:
             self.given[role] = column.name
             self.unused.pop(column.name, None)
 
     def column(self, role: str) -> Column | None:
-        """Return the column of a role that has a single one, such as "time": the proposed one, else that of the schema.
-
-        None if neither names one, or if the table lacks it.
-        """
+        """Return the column of a role that has a single one, such as "time", as proposed, else as named; or None."""
         return self.columns.get(self.given.get(role, getattr(self.schema, role)) or "")
 
     def described(self, columns: Mapping[str, Column]) -> str:
         """Return columns, {name: column}, as text for the end of an error message.
 
-        The text lists their names, with examples from up to three columns of texts, and which of them are empty or hold
-        one value only. It also says which columns of the table cannot be read, and why, and how a text file was read.
+        It has their names, examples of up to three columns of texts, which are empty or hold one value only, which of
+        the table cannot be read, and how a text file was read.
         """
         texts = [c for c in columns.values() if c.text and c.distinct > 1 and not (c.dates or c.clock)][:3]
         said = [f" {c.name!r} holds texts ({listed(c.cells.drop_null().unique()[:2].to_pylist())})." for c in texts]
@@ -733,9 +699,8 @@ class _Proposer:
     def find_time(self) -> None:
         """Propose the column of times, the format of dates if only one is possible, and the clock next to days.
 
-        Sets `self.times` and `self.time_values`. If the user named a time that is absent, each row counts as a time.
-        Columns that only repeat parts of the dates are taken off `self.unused`. Sentences for the user are added to
-        `self.doubts`.
+        Sets `self.times` and `self.time_values`; a named time that is absent makes each row a time. Columns that only
+        repeat parts of the dates are taken off `self.unused`, unless no other holds numbers.
 
         Raises:
             InputError: no column could hold times, or they are dates without a year ("no-time"); they may be written in
@@ -796,9 +761,8 @@ class _Proposer:
     def begin_of_intervals(self) -> Column | None:
         """Return the column of begins in a table of intervals (start, stop, event), as of survival; else None.
 
-        Begins and ends are two columns of numbers called so, such as start and stop, without a role so far. Each begin
-        must lie before its end. Another column must be called like an event, and have at most two different cells. The
-        column of ends is taken off the columns without a role, and a sentence for the user is added to `self.doubts`.
+        Each begin lies before its end, and a column that is called like an event has at most two different cells. The
+        column of ends is taken off those without a role, which is said.
         """
         events = [c for c in self.unused.values() if {*c.words} & STATUS_NAMES and c.distinct <= 2]
         numbers = {c.name.lower(): c for c in self.unused.values() if c.numeric}
@@ -813,10 +777,9 @@ class _Proposer:
         return None
 
     def refuse_dates_without_year(self) -> None:
-        """Raise InputError ("no-time") if the time holds days of the month, and the table months but no years.
+        """Raise InputError ("no-time") if the time holds days of the month, and the table months, but no years.
 
-        Columns of these are known by their names (`DATE_PARTS`); months must hold numbers from 1 to 12, and days from 1
-        to 31.
+        Days are from 1 to 31, months from 1 to 12, and both are known by their names (`DATE_PARTS`).
         """
         time = self.column("time")
         names = {name.lower(): name for name in self.columns}
@@ -830,14 +793,12 @@ class _Proposer:
     def likely_time(self) -> Column | None:
         """Return the column that is most likely the time, of those without a role so far; None if no column may be.
 
-        Candidates hold dates, or are called like times and hold numbers or times of day. Of two, these rules decide, in
-        this order: One that is filled in more than half of the rows is likelier; one of dates is likelier than a clock;
-        one that `in_order` accepts is; one with the better name is. If the best holds numbers, other than Julian dates,
-        a column of dates that changes as often is returned instead, if it is called like a time or the numbers only
-        count. If the numbers of the best go up and down, what `ascending` returns is returned, if that is not None.
-
-        Without candidates, it is a column of texts that is called like a time, else what `ascending` returns, else a
-        column of one date. Sentences for the user are added to `self.doubts`.
+        Candidates hold dates, or are called like times and hold numbers or times of day. In this order, one is likelier
+        that is filled in more than half of the rows, that is no clock next to dates, that `in_order` accepts, that has
+        the better name. Instead of numbers, other than Julian dates, a column of dates is taken that changes as often,
+        if it is called like a time or the numbers only count; instead of numbers that go up and down, what `ascending`
+        returns. Without candidates, it is a column of texts that is called like a time, else what `ascending` returns,
+        else a column of one date.
         """
         clocks = any(c.clock for c in self.unused.values())  # which tell the times of a single day
         times = [c for c in self.unused.values() if c.distinct > 1 or (c.dates and clocks)]
@@ -850,10 +811,7 @@ class _Proposer:
             return text or self.ascending() or next((c for c in self.unused.values() if c.dates), None)
 
         def rank(c: Column) -> tuple[Any, ...]:
-            """Return the sort key of a column, smallest for the likeliest: mostly missing, clock, out of order, name.
-
-            The first three are booleans, and the last is the rank of the name, by which a better name is smaller.
-            """
+            """Return the sort key of a column, smallest for the likeliest: missing, clock, out of order, bad name."""
             empty, clock = 2 * (c.codes >= 0).sum() <= len(c.codes), not c.dates and bool(dated) and c.clock
             return empty, clock, not self.in_order(c), TIME.rank(c.words)
 
@@ -875,8 +833,8 @@ class _Proposer:
     def in_order(self, column: Column) -> bool:
         """Return whether a column that is called like a time may be one, by its name alone or by its order.
 
-        An unambiguous name, such as mjd or date, is enough, and so is a column without numbers. Otherwise the numbers
-        must go one way through the table, or within each block of rows that are equal in some other column.
+        An unambiguous name, such as mjd, is enough, or a column without numbers. Else these must go one way through the
+        table, or within each block of rows that are equal in some other column.
         """
         plain = TIME.rank(column.words) < TIME.words.index("day" if len(column.words) == 1 else "time")
         if plain or not column.numeric:
@@ -887,11 +845,10 @@ class _Proposer:
     def ascending(self) -> Column | None:
         """Return the column, of those without a role so far, whose numbers ascend most often from row to row; or None.
 
-        It must have at least 10 different numbers, and more than 90 % of the steps must rise. If no column has, the ids
-        of a column that is called like one are tried: then one is taken whose numbers rise in every step within each
-        id, provided that each column that never falls there rises in every step. A column that counts the rows is taken
-        only if no other ascends as often. Ids and entries of lists are passed over. A sentence for the user is added to
-        `self.doubts`.
+        It must have at least 10 different numbers, and more than 90 % of the steps must rise. If no column has, one is
+        taken whose numbers rise in every step within each id of a column called so, if each column that never falls
+        there rises in every step. One that counts the rows is taken only if no other ascends as often. Ids and entries
+        of lists are passed over. The result is said.
         """
         numbers = [c for c in self.unused.values() if c.numeric and not (c.listed or looks_like_id(c.name))]
         steps = {c.name: np.diff(c.numbers) for c in numbers}  # pyright: ignore
@@ -911,10 +868,9 @@ class _Proposer:
         return best
 
     def find_format(self, time: Column) -> None:
-        """Propose the format in which the dates of `time`, the column of times, are written, if only one is possible.
+        """Propose the format in which the dates of `time` are written, if only one is possible.
 
-        For years of two digits, a sentence for the user is added to `self.doubts`. If several formats are possible,
-        raises InputError ("time-text"), or does nothing if the user named the column.
+        If several are, raises InputError ("time-text"), or does nothing if the user named the column.
         """
         texts = time.cells.cast(pa.large_string()).drop_null().unique().to_pylist()
         example = next(text for text in reversed(texts) if re.search(r"\d", text))
@@ -935,12 +891,9 @@ class _Proposer:
     def find_id(self) -> None:
         """Propose the column of ids, unless the user named one; set `self.series`, int [rows], to the series' codes.
 
-        A column that is called like an id is taken first. Without one, the id is "file" if there are several files,
-        which makes each a series. In a single file, the column is taken whose cells show that it is the id
-        (`id_by_shape`); else the id is "file", too, the table is one series, and a doubt is added to `self.doubts`.
-
-        The rows are those that were looked at. All codes are 0 if the id is "file" and there is a single file, no
-        column of times, or a list of times in each cell.
+        A column that is called like an id goes first; next, of several files each is a series; in a single one, it is
+        a column whose cells show that it is the id (`id_by_shape`). Else the id is "file", too, the table is one series
+        of code 0, and a doubt says so; 0 is also the code of all files without a time, or with lists of times.
         """
         several_files = len(self.source.paths) > 1
         if "id" not in self.named:
@@ -958,21 +911,17 @@ class _Proposer:
             text = " has one time throughout each of its cells: is it the id of series? (--id)"
             self.doubts += _said([id.name] * (_count(self.series, self.times) == _count(self.series)), text)
             steps = np.diff(np.zeros(1) if self.time_values is None else self.time_values)
-            text = (
-                ": its rows alternate with those of others, each at another time; if all are of one object, --id file"
-            )
+            text = ": rows of others lie between its own, each at another time; if all are of one object, --id file"
             self.doubts += _said([id.name] * bool(not id.in_blocks and len(steps) and (steps > 0).mean() > 0.99), text)
 
     def id_by_name(self) -> Column | None:
         """Return the column, of those without a role, that is called like an id and tells series apart best; or None.
 
-        Units of measurement, columns of a date type, and ids of rows or times rather than series are passed over. Of
-        several columns, those of the best name go first, if equal cells follow one another; else those that best tell
-        rows of one time apart. Of these, the one with the most different cells is taken, then the one of the best name.
-        The others with more or fewer different cells become `self.other_ids`.
-
-        The rows of one id and time may belong to parts of an object. Then the column that names these parts is returned
-        instead, and a sentence for the user is added to `self.doubts`.
+        Units of measurement, columns of a date type, and ids of rows or times rather than series are passed over. Those
+        of the best name go first, if equal cells follow one another; else those that best tell rows of one time apart.
+        Of these, the one with the most different cells is taken, then that of the best name; the others become
+        `self.other_ids`. If the rows of one id and time belong to parts of an object, the column that names these is
+        returned instead, with a doubt.
         """
         free, n = self.unused.values(), self.rows
         named = [c for c in free if looks_like_id(c.name) and c.distinct > 0 and (c.formats or not c.dates)]
@@ -1007,10 +956,10 @@ class _Proposer:
     def id_by_shape(self) -> Column | None:
         """Return a column whose cells, not its name, show that it is the id, of those without a role; None without one.
 
-        It is a text or whole number without missing cells, and equal cells come in blocks of three rows or more on
-        average. It is no state of one object (`is_state`). Of several, texts go first, then the one with the most
-        different cells. Without any, it is a column that tells the rows of one time apart (`names_of_parts`). A
-        sentence for the user is added to `self.doubts`.
+        It is a text or whole number without missing cells, equal ones of which come in blocks of three rows or more on
+        average, and no state of one object (`is_state`). Of several, one with more than one time for each id goes
+        first, then texts, then that of most different cells. Else it is a column that tells the rows of one time apart
+        (`names_of_parts`). The result is said.
         """
         blocks = [c for c in self.objects if (c.text or c.whole) and c.distinct > 1 and not c.listed]
         blocks = [c for c in blocks if (c.codes >= 0).all() and c.in_blocks and self.rows / c.runs >= MIN_RUN]
@@ -1035,10 +984,9 @@ class _Proposer:
     def is_state(self, column: Column) -> bool:
         """Return whether a column's blocks of equal cells are states of one object, such as quality codes or years.
 
-        They are if more than 99 % of the steps of time in the table go one way, and so do most steps from one block to
-        the next; at another object the times would begin anew. False if the column does not come in blocks, or if the
-        times are unknown. False also for more than four different texts, unless the column is called like a time: they
-        are taken as objects that were measured one after the other.
+        They are if more than 99 % of the steps of time in the table go one way, and so do most steps from block to
+        block; at another object the times would begin anew. More than four different texts are taken as objects that
+        were measured one after the other, unless the column is called like a time.
         """
         objects = column.text and column.distinct > MOST_STATES and not TIME.fits(column.words)
         if self.time_values is None or objects or not column.in_blocks:
@@ -1057,19 +1005,15 @@ class _Proposer:
 
     def called_unit(self, column: Column) -> bool:
         """Return whether a column of texts is called like units, or as another with a U, as VSORRESU is."""
-        return column.text and bool(
-            {*column.words} & UNITS or column.name.removesuffix("U") in {*self.columns} - {column.name}
-        )
+        other = column.name.removesuffix("U")
+        return column.text and bool({*column.words} & UNITS or (other != column.name and other in self.columns))
 
     def names_of_parts(self, objects: np.ndarray) -> Column | None:
         """Return the column, of those without a role, that names parts of objects, as inverters of a plant; or None.
 
-        Each name belongs to one object. Names must tell more than 98 % of the rows of one time, or else of one time and
-        channel, apart, where objects alone do not. The column holds texts, or is called like a place and may hold whole
-        numbers. Of several, the one with the most names is returned.
-
-        Args:
-            objects: [rows], a code of each row's object; all 0 for a single one.
+        Each name, a text or the whole number of a place, belongs to one object. Names must tell more than 98 % of the
+        rows of one time, or else of one time and channel, apart, where `objects` alone do not, which are codes [rows],
+        all 0 for a single one. Of several columns, that with the most names is returned.
         """
         free = self.unused.values()
         names = [c for c in self.objects if not CHANNEL.fits(c.words)]
@@ -1088,11 +1032,9 @@ class _Proposer:
     def find_facts(self) -> tuple[str | None, str | None]:
         """Propose as static the columns that are the same throughout each series; return the names of label and groups.
 
-        The label is the column that looks like one. The groups are a column of ids whose cells repeat across series,
-        such as patients. Either is None without one. Sentences for the user are added to `self.doubts`.
-
-        Also sets `self.varying`, `self.outcomes` and `self.varying_numbers`. With a single series, or one in each row,
-        all columns with different cells vary.
+        The label is the column that looks like one; the groups are ids whose cells repeat across series, such as
+        patients. Either is None without one. Also sets `self.varying`, `self.outcomes` and `self.varying_numbers`. With
+        a single series, or one in each row, all columns with different cells vary.
         """
         count = int(self.series.max(initial=-1)) + 1
         one = count in (0, 1, self.rows)  # which does not show what is the same throughout each
@@ -1118,9 +1060,8 @@ class _Proposer:
     def is_outcome(self, column: Column) -> bool:
         """Return whether a column of numbers that change within series looks like an outcome or a label of times.
 
-        Its name decides, such as died. A name with another sense, such as discharge, is no outcome if the numbers are
-        many in each series. At most two whole numbers, such as 0 and 1, are also an outcome if the name is one of
-        events in time, such as is_anomaly.
+        Its name decides, such as died. A name with another sense, such as discharge, is none if the numbers are many in
+        each series; at most two whole numbers are one if the name is one of events in time, such as is_anomaly.
         """
         several = _count(self.series, column.codes) > 2 * _count(self.series) and not column.names_classes
         if looks_like_outcome(column.name):
@@ -1132,17 +1073,17 @@ class _Proposer:
     def find_channel(self) -> None:
         """Propose the column of channels, and one of further positions of the rows; set `self.maybe_values`.
 
-        `self.maybe_values` are the columns of numbers that vary within series, without channel, ids, standard errors,
-        limits, flags, and numbers that repeat the time or count blocks of rows, unless nothing else is there.
-        Coordinates are still among them. Also sets `self.errors`, `self.limits`, `self.flags`, `self.coordinates` and
-        `self.value_of`. Sentences for the user are added to `self.doubts`.
+        These vary within series, without channel, ids, errors, limits, flags, codes, the numbers of another column or
+        of the time again, and counts of blocks of rows, as long as others are left; coordinates are still among them.
+        Also sets `self.errors`, `self.limits`, `self.flags`, `self.coordinates` and `self.value_of`.
         """
         self.value_of = _errors_by_name(self.unused.values())
         self.errors = [name for name, c in self.unused.items() if c.is_error or name in self.value_of]
         limits = [c for c in self.unused.values() if LIMIT.search(" ".join(c.words))]
         self.limits = [c.name for c in limits if c.numeric]
-        flags = (name for name, c in self.varying.items() if c.is_flag or {*c.words} & OPERATORS)
-        self.flags = [name for name in flags if name not in self.outcomes]
+        flags = [name for name, c in self.unused.items() if c.is_flag or {*c.words} & OPERATORS]
+        some = {name for name in flags if 0 < (self.unused[name].codes >= 0).sum() < self.rows}  # filled in some rows
+        self.flags = [name for name in flags if name in self.varying.keys() | some and name not in self.outcomes]
         self.coordinates = [name for name in self.varying_numbers if name.rpartition(".")[2].lower() in COORDINATES]
         if not {*map(str.lower, self.coordinates)} >= SKY:
             self.coordinates = [name for name in self.coordinates if name.lower() not in SKY]
@@ -1155,14 +1096,13 @@ class _Proposer:
         roles = {*self.errors, *self.limits, *self.flags, channel and channel.name}
         numbers = self.varying_numbers.values()
         self.maybe_values = [c for c in numbers if not (c.name in roles or looks_like_id(c.name))]
-        coded = [c for c in self.maybe_values if c.is_code]
-        self.leave_out(coded, ": codes or numbers of something, and not read")
-        kept: list[Column] = []
+        self.leave_out([c for c in self.maybe_values if c.is_code], ": codes or numbers of something, and not read")
+        kept: dict[float, list[Column]] = {}  # by their largest number
         for c in sorted(self.maybe_values, key=lambda c: VALUE.rank(c.words)):
-            kept += [c] * (not any(map(c.repeats_numbers, kept)))
-        self.leave_out(
-            [c for c in self.maybe_values if c not in kept], ": the numbers of another column again, and not read"
-        )
+            alike = kept.setdefault(c.known.max(initial=0), [])
+            alike += [c] * (not any(map(c.repeats_numbers, alike)))
+        again = [c for c in self.maybe_values if c not in kept[c.known.max(initial=0)]]
+        self.leave_out(again, ": the numbers of another column again, and not read")
         if "positions" not in self.named:
             self.find_scale(channel)
         if time is not None:
@@ -1182,13 +1122,11 @@ class _Proposer:
         """Return the column that most likely says what was measured in each row; None without one.
 
         It holds texts or whole numbers, at most 2,000 different ones, and changes within series, but is no state of the
-        object (`is_state`). A column that is called like a channel, or like a class next to units of measurement, goes
+        object (`is_state`). One that is called like a channel, or like a class next to units of measurement, goes
         first; of several, one with a single unit throughout each channel, then the one that leaves the fewest rows of
-        equal series and time, then the one of the best name.
-
-        Without such a name, it is a column of few classes that tells rows of equal series and time apart. Or, if a
-        single column of numbers could be the value, it is a column of texts that explains more than half of the
-        variance of that column's ranks. For these two guesses, a sentence for the user is added to `self.doubts`.
+        equal series and time, then that of the best name. Else, with a doubt, it is a column of few classes that tells
+        rows of equal series and time apart; or, if a single column of numbers could be the value, of texts that explain
+        more than half of the variance of its ranks.
         """
         roles = {*self.errors, *self.limits, *self.outcomes, *self.flags}
         free = [c for name, c in self.varying.items() if name not in roles]
@@ -1230,13 +1168,10 @@ class _Proposer:
     def find_scale(self, channel: Column | None) -> None:
         """Propose a column that places rows of one time and channel, such as a depth, as a further position.
 
-        It is proposed if more than a twentieth of all rows repeat the series, time and channel of another. It is the
-        first of the possible values, `self.maybe_values`, whose numbers go one way among such rows and tell them apart,
-        and is taken off these. A sentence for the user on it is added to `self.doubts`; or, if there is neither such a
-        column nor a channel, one on the rows and the fewest classes, at most three, that together tell them apart.
-
-        Args:
-            channel: the column of channels; None without one.
+        It is the first of the possible values whose numbers go one way among such rows and tell them apart, and is
+        taken off these, if more than a twentieth of all rows repeat the series, time and channel (None without one) of
+        another. If there is neither such a column nor a channel, the rows are said, and the fewest classes, at most
+        three, that together tell them apart.
         """
         keys = [] if channel is None else [channel.codes]
         bare, rows = self.repeated_rows(*keys), _joint(self.series, self.times, *keys)
@@ -1258,28 +1193,23 @@ class _Proposer:
             self.doubts.append(text)
 
     def id_with(self, *columns: Column) -> str:
-        """Return the option, such as "--id subject+trial", that joins the column of ids, if there is one, and others.
-
-        The names are quoted for a shell.
-        """
+        """Return the option, such as "--id subject+trial", quoted, that joins the column of ids, if any, and others."""
         named = [c.name for c in (self.column("id"), *columns) if c is not None]
         return f"--id {shlex.quote('+'.join(named))}"
 
     def says_time(self, column: Column) -> bool:
         """Return whether a column says the time of each row again, as the end of an interval does next to its begin.
 
-        Its numbers go one way within series, and differ only where the times do. If it is not called like a time, they
-        must also be consecutive whole numbers that differ wherever the times do. Or they keep pace with the times, as
-        ages, decimal years and seconds since 1970 do.
+        Its numbers keep pace with the times, as ages do; or they go one way within series, and differ only where the
+        times do, and are called like times, or are consecutive whole numbers that differ wherever the times do.
         """
-        if self.keeps_pace(column):
-            return True
         named, codes = TIME.fits(column.words), column.codes
         counts = column.counts or (column.whole and (np.diff(column.numbers) == 1).mean() > MOST)  # pyright: ignore
         if not (named or counts) or not column.goes_one_way(self.series):  # which is seen soonest
-            return False
+            return self.keeps_pace(column)
         both = _count(self.series, codes, self.times)
-        return both == _count(self.series, self.times) and (named or both == _count(self.series, codes))
+        again = both == _count(self.series, self.times) and (named or both == _count(self.series, codes))
+        return again or self.keeps_pace(column)
 
     def keeps_pace(self, column: Column) -> bool:
         """Return whether a column is the time within each series, in a unit such as hours, rounded or nearly."""
@@ -1301,10 +1231,9 @@ class _Proposer:
     def find_values(self) -> None:
         """Propose the columns of values, and whether the table is wide, with a channel in each; set `self.values`.
 
-        If the user called the table wide, all possible values, `self.maybe_values`, are proposed. Otherwise it is the
-        likeliest column alone (`likely_values`). Without one, it is all possible values, as channels of a wide table;
-        or, next to a column of channels, those of them that lack the fewest cells. Sentences for the user on columns
-        that are not read are added to `self.doubts`.
+        If the user called the table wide, all possible values are proposed; otherwise the likeliest column alone
+        (`likely_values`). Without one, it is all, as channels of a wide table; or, next to a column of channels, those
+        that lack the fewest cells. What is not read is said.
 
         Raises:
             InputError: no column could hold values ("no-values").
@@ -1381,16 +1310,11 @@ class _Proposer:
             self.doubts += _said((c.name for c in errors), text)
 
     def likely_values(self, channel: Column | None) -> list[Column]:
-        """Return those of the possible values, `self.maybe_values`, that stand out, the likeliest first; or [].
+        """Return those of the possible values that stand out, the likeliest first; or [].
 
         They are called like values. If none are, they are those that have columns of standard errors, if others have
-        none. Else they are those that differ by channel more than within one.
-
-        Before, coordinates are taken off `self.maybe_values`, unless nothing else is there; but if the table has nested
-        columns, which may hold the values, they always are.
-
-        Args:
-            channel: the column of channels; None without one.
+        none. Else they are those that differ by channel (None without one) more than within it. Before, coordinates are
+        taken off `self.maybe_values`, unless nothing else is there, not even in nested columns.
 
         Raises:
             InputError: no possible values are left ("no-values").
@@ -1418,8 +1342,8 @@ class _Proposer:
     def say_unread(self, columns: Sequence[Column], channel: Column | None) -> None:
         """Say in `self.doubts` which columns change within series and are not read, and which may be codes.
 
-        The `columns` are those that have no role but perhaps that of values. Dates, and what is the same throughout a
-        channel, as its unit is, are passed over. The `channel` is None without one.
+        The `columns` have no role but perhaps that of values. Dates, and what is the same throughout a channel (None
+        without one), are passed over.
         """
         columns = [c for c in columns if not (c.dates or c.clock or c is channel)]
         if channel is not None:
@@ -1440,26 +1364,23 @@ class _Proposer:
         numbers = [c.name for c in rest if c.numeric and not looks_like_id(c.name)]
         self.doubts += _said(numbers, " could be values, too (--values)")
         self.doubts += _said((c.name for c in rest if c.text), ": texts that change within series, not read")
+        read = [c.name for c in columns if c not in unread and (c in codes or {*c.words} & CALENDAR)]
         one_of_two = len(self.values) <= 2 or self.repeated_rows() > self.rows / 20  # else each column is a channel
-        read = [c.name for c in codes if c not in unread]
-        as_values = read if channel is None and one_of_two else []
-        calendar = [c.name for c in columns if c.name in self.values and not {*c.words}.isdisjoint(CALENDAR)]
         text = ": few whole numbers or called like times, and read as values; leave codes and times out by --values"
-        self.doubts += _said(dict.fromkeys((*(name for name in read if name not in as_values), *calendar)), text)
-        for names, how in ((as_values, "read as values"), ([c.name for c in codes if c in unread], "not read")):
-            text = f": few words or whole numbers that change within series, {how}; --channel {''.join(names[:1])}, if"
-            self.doubts += _said(names, f"{text} they say what was measured, or --id, if of what")
+        offered = f"; --channel {''.join(read[:1])}, if they say what was measured, or --id, if of what"
+        self.doubts += _said(read, text + offered * (channel is None and one_of_two))
+        names = [c.name for c in codes if c in unread]
+        text = f": few words or whole numbers that change within series, not read; --channel {''.join(names[:1])}, if"
+        self.doubts += _said(names, f"{text} they say what was measured, or --id, if of what")
 
     # ── errors, positions, flags, limits ────────────────────────────────────────────────────────────────────────────
 
     def find_errors(self) -> None:
         """Propose the column of standard errors of a single column of values, unless rows with a value lack an error.
 
-        Limits, and rows of series without any error, need none.
-
-        The column is called like the value with a mark, as flux_err is, or by a mark alone, such as err. Nothing is
-        proposed for several columns of values, or if the user named errors. Sentences for the user are added to
-        `self.doubts`: on errors that would drop rows, and on coordinates that may be positions.
+        It is called like the value with a mark, as flux_err is, or by a mark alone, such as err. Limits, and rows of
+        series without any error, need none. Errors that would drop rows are said, and coordinates that may be
+        positions.
         """
         values, given = self.values, self.given.get("positions", ())
         positions = dict.fromkeys((*given, *self.coordinates))
@@ -1483,9 +1404,9 @@ class _Proposer:
     def find_limits(self) -> None:
         """Propose the column of limits of a single column of values, if it is filled in some rows that lack a value.
 
-        It is proposed as "lower_limits" for magnitudes, which grow as a source gets fainter, else as "upper_limits",
-        and no longer as a static column. Nothing is proposed if the user named limits. Sentences for the user are added
-        to `self.doubts`: on limits, and on flags and marks such as "<" that are not read.
+        They are "lower_limits" of magnitudes, which grow as a source gets fainter, else "upper_limits", and no longer
+        static. Nothing is proposed if the user named limits. Limits, flags and marks such as "<" that are not read are
+        said.
         """
         free, n, values = self.unused, self.rows, self.values
         texts = {c.name: {*c.cells.unique().to_pylist()} - {None, "", "="} for c in free.values() if c.text}
@@ -1499,12 +1420,10 @@ class _Proposer:
             if 0 < marked < n / 2:
                 text = f"{c.name!r} is not 0 in {marked:,} of {n:,} rows: --flags {c.name} would leave them out"
                 self.doubts.append(text)
-            elif c.numeric or (c.codes >= 0).sum() >= n / 2:
+            else:
                 unread.append(c.name)
         text = " look like flags, and are not read; leave out first what they say is bad"
         self.doubts += _said(unread, text, " looks like a flag, and is not read; leave out first what it says is bad")
-        few = (name for name in texts if free[name].is_flag and 0 < (free[name].codes >= 0).sum() < n / 2)
-        self.doubts += _said(few, ": filled in few rows, and not read; if they are bad, leave them out first")
         written = (c for c in map(self.columns.get, values) if c and cells.is_text(c.cells.type))
         fainter = (c.name for c in written if "mag" in c.name.lower() and cells.matches(c.cells, cells.UPPER).any())
         text = ': "<12.6" is read as below 12.6; of magnitudes it often means fainter, which is ">12.6"'
@@ -1567,10 +1486,7 @@ def _parts_of_dates(time: Column, columns: Iterable[Column]) -> list[str]:
 
 
 def _share_explained(values: Column, by: Column) -> float:
-    """Return the share, 0 to 1, of the variance of the ranks of `values` that the different cells of `by` explain.
-
-    It is 0 if fewer than two rows have a number in `values` and a cell in `by`.
-    """
+    """Return the share, 0 to 1, of the variance of the ranks of `values` that the cells of `by` explain; or 0."""
     known = np.isfinite(values.numbers) & (by.codes >= 0)  # pyright: ignore
     if known.sum() < 2:
         return 0.0
@@ -1585,8 +1501,7 @@ def _share_explained(values: Column, by: Column) -> float:
 def _bare_name(words: Iterable[str]) -> str:
     """Join the words of a column's name without marks of errors and without "mag": "psf" for magpsf and for sigmapsf.
 
-    A mark at either end of a word is cut off: flux_err and fluxerr give "flux", as flux does. A name of marks alone
-    gives "", and one in which only "mag" remains gives "mag".
+    Marks at either end of a word are cut off. A name of marks alone gives "", and one of "mag" besides gives "mag".
     """
     bare = [word for word in (ERROR_MARK.sub("", word) for word in words if word not in ERRORS) if word]
     return "".join([word for word in bare if word != "mag"] or bare)
@@ -1595,13 +1510,13 @@ def _bare_name(words: Iterable[str]) -> str:
 def _errors_by_name(columns: Iterable[Column]) -> dict[str, str]:
     """Return the columns of standard errors that are called like a column of values with a mark: {error: value}.
 
-    The mark stands before or behind the name, as in flux_unc, sigmaflux and e_mag. If the name without its mark equals
-    no other, it may be the end of a single one: errvel is the error of mnvel. A column dm or em right behind m is its
-    error, too, if none of its numbers is negative. Columns without numbers are passed over.
+    The mark stands before or behind the name, as in flux_unc and e_mag; or the rest is the end of a single name, as of
+    errvel and mnvel. Right behind m, a column dm or em that is never negative is its error, too, and so is a positive
+    one that is called error alone.
     """
     columns = [c for c in columns if c.numeric]
     marked = [c for c in columns if c.is_error or any(map(ERROR_MARK.search, c.words))]
-    values = {_bare_name(c.words): c.name for c in reversed(columns) if c not in marked}
+    values = {stem: c.name for c in reversed(columns) if c not in marked and (stem := _bare_name(c.words))}
     pairs = {}
     for c, stem in ((c, _bare_name(c.words)) for c in marked):
         likely = [stem] if stem in values else [name for name in values if len(stem) > 1 and name.endswith(stem)]
@@ -1618,10 +1533,8 @@ def _errors_by_name(columns: Iterable[Column]) -> dict[str, str]:
 def key_column(table: Source, id: str) -> str:
     """Return the name of the column of ids in a table of objects: `id`, or else the only column that looks like an id.
 
-    `id` may join names of columns by "+".
-
-    Raises:
-        InputError: the table lacks `id`, and no column or several look like ids ("unknown-column").
+    `id` may join names of columns by "+". Raises InputError if the table lacks it, and no column or several look like
+    ids ("unknown-column").
     """
     table = table.with_id(id)
     likely = [name for name in table.columns if looks_like_id(name)]
@@ -1646,8 +1559,8 @@ def propose_objects(source: Source, id: str, label: str | None) -> tuple[str | N
 
     Args:
         source: the table, of which some rows are read.
-        id: the name of the id column in the table of observations, or several joined by "+", none of which is proposed.
-            If the table of objects lacks it, the only column that looks like an id is taken.
+        id: the column of ids in the table of observations, or several joined by "+"; none of them is proposed. If the
+            table of objects lacks it, the only column that looks like an id is taken.
         label: the label, if the user named it, which is kept; None to propose one.
 
     Returns:
@@ -1674,19 +1587,17 @@ def _of_series(
 ) -> tuple[str | None, tuple[str, ...]]:
     """Propose the label and the static columns among columns that have one value per series.
 
-    The label is called like a class or an outcome, such as species or died, and has two different values, or more up to
-    half as many as series. A column of durations is preferred if another column, of at most two values, says how they
-    ended (`status_of`). All other columns that vary are static, except for ids, dates, times of day, outcomes, this
-    status, columns that determine the label, columns called like a standard error, split or fold, and texts or
-    numberings that differ in most series.
+    The label is called like a class or an outcome, such as species, and has two different values, or more up to half as
+    many as series; a column of durations is preferred if another, of at most two values, says how they ended
+    (`status_of`). All other columns that vary are static, except for ids, dates, times of day, outcomes, this status,
+    errors, splits, columns that determine the label, and texts or numberings that differ in most series.
 
     Args:
         columns: the columns, described by a sample.
         count: number of series that were seen.
         label: the label, if the user named it, which is kept; None to propose one.
         unsure: list of doubts, to which sentences are added.
-        more_outcomes: names of further columns that look like outcomes, to be named in the doubts with those among
-            `columns`.
+        more_outcomes: names of further columns that look like outcomes, to be named with those among `columns`.
 
     Returns:
         The name of the label, or None if no column looks like one; and the names of the static columns.
