@@ -677,6 +677,7 @@ CODES: Any = {
 MEASURES: Any = {
     "uric acid": DRAW.integers(150, 4000, 90),
     "UV index": DRAW.integers(0, 12, 90),
+    "stock index": 28000 + np.cumsum(DRAW.integers(-300, 300, 90)),
     "PPG": DRAW.integers(52340, 52360, 90),  # as the converter gives it
     "steps": DRAW.integers(0, 20000, 90),
 }

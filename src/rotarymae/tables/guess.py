@@ -56,7 +56,7 @@ NO_IDS = {"exposure", "visit", "transit", "ccd", "detector", "field", "night", "
           "fid", "tid", "bid", "mid", "qid", "grid"}  # fmt: skip
 ID_WORD = re.compile(r"(obj|[eou]|[^aeiou]{1,3})?id|identifier")  # the last word of stay_id, uid and STID
 UNITS = {"unit", "units", "uom", "valueuom", "einheit", "unidad", "unité", "unità", "eenheid"}
-CODE = re.compile(r"(?<!ac|um|lu|ol|al|qu|ov|ip)(id|num|idx|index|nr|no|code|key|serial)")  # ends bikeid; no acid
+CODE = re.compile(r"(?<!ac|um|lu|ol|al|qu|ov|ip)(id|num|idx|index|nr|no|code|key|serial)$")  # ends bikeid; no acid
 MIN_CODE = 1000  # the largest number of a column called so, which no measure such as a UV index reaches
 MIN_APART = 1000  # times as wide as their count is the range of whole numbers that are codes, as of MMSI
 ZONES = re.compile(r"\b(tz|tzcd|timezone|time zone)\b")  # in the words of a name
@@ -306,16 +306,16 @@ class Column:
 
     @property
     def is_code(self) -> bool:
-        """Whether its whole numbers name something, by its name, as bikeid, or as they lie apart, as those of ships."""
+        """Whether its whole numbers name something, by its name, as bikeid, or as they lie apart, as those of ships.
+
+        By its name it does not if they change slowly and up and down, as a stock index does.
+        """
         if not self.whole or self.known.max() < MIN_CODE:
             return False
-        last = self.words[-1] if self.words else ""
-        named = any(
-            match.start() > 0 or len(self.words) > 1 for match in CODE.finditer(last) if match.end() == len(last)
-        )
-        return named or (
-            3 * self.distinct <= len(self.codes) and np.ptp(self.known) > MIN_APART * self.distinct > MIN_APART
-        )
+        span, steps = np.ptp(self.known), np.diff(self.known)
+        if (match := CODE.search("".join(self.words[-1:]))) and (match.start() > 0 or len(self.words) > 1):
+            return self.goes_one_way(np.zeros(len(self.codes))) or bool(np.median(abs(steps)) > span / 10)
+        return bool(3 * self.distinct <= len(self.codes) and span > MIN_APART * self.distinct > MIN_APART)
 
     def repeats_numbers(self, other: Column) -> bool:
         """Return whether its numbers, more than two different ones, are those of another in all rows that have both."""
