@@ -93,12 +93,13 @@ def unchecked_loop():
         yield
 
 
-# Four fifths of a tiny fit are its calibration, its pictures and the resampling of its scores.
-LEFT_OUT = {
-    "rotarymae.train.calibrate": lambda *_, **__: None,
-    "rotarymae.report.build.PICTURES": (),
+# Nine tenths of a tiny fit are its calibration, its pictures, the resampling of its scores, and thousands of trees.
+LEFT_OUT = {"rotarymae.train.calibrate": lambda *_, **__: None, "rotarymae.report.build.PICTURES": ()}
+FEW_TREES = {"learning_rate": 0.5, "num_iterations": 40, "num_leaves": 6, "feature_fraction": 0.05}
+FEWER = {
     "rotarymae.metrics.RESAMPLES": 5,
     "rotarymae.metrics.MIN_RESAMPLES": 5,
+    **{f"rotarymae.partners.boosting.{name}": FEW_TREES for name in ("SLOW", "QUICK", "RISK")},
 }
 
 # A calibration that is not judged learns from few values.
@@ -116,16 +117,29 @@ def patched(changes):
 
 @pytest.fixture(autouse=True, scope="session")
 def short_fits():
-    """Fits neither calibrate nor draw, in all tests that do not use `whole`; `patched` with the value restores both."""
-    parts = [name.rpartition(".") for name in LEFT_OUT]
-    whole = {f"{module}.{name}": getattr(importlib.import_module(module), name) for module, _, name in parts}
-    with patched(LEFT_OUT):
-        yield whole
+    """Fits neither calibrate nor draw, and resample and boost little; `patched` with the value restores all that."""
+    parts = [name.rpartition(".") for name in LEFT_OUT | FEWER]
+    originals = {f"{module}.{name}": getattr(importlib.import_module(module), name) for module, _, name in parts}
+    with patched(LEFT_OUT | FEWER):
+        yield originals
+
+
+@pytest.fixture(scope="session")
+def every_part(short_fits):
+    """What to give to `patched`, so that fits calibrate and draw, too, though from few values, resamples and trees."""
+    return {name: short_fits[name] for name in LEFT_OUT} | FEW_DRAWS
+
+
+@pytest.fixture
+def complete(every_part):
+    """The fits of a test calibrate, and draw their report."""
+    with patched(every_part):
+        yield
 
 
 @pytest.fixture
 def whole(short_fits):
-    """The fits of a test calibrate, and draw their report, as those of users do."""
+    """The fits of a test do all that those of users do, at the same length."""
     with patched(short_fits):
         yield
 
@@ -228,7 +242,9 @@ def place_rows(rows, length, placement, seed=0):
 
 # ── a small run of the command, made once ───────────────────────────────────────────────────────────────────────────
 
-TINY = ["--pretrain-epochs", "1", "--finetune-epochs", "1", "--min-steps", "0", "--batch-size", "8"]
+SHORT = "--pretrain-epochs 1 --finetune-epochs 1 --min-steps 0 --batch-size 8".split()  # noqa: SIM905
+SMALL = "--embed-dim 24 --num-heads 2 --depth 2 --decoder-embed-dim 12 --decoder-num-heads 1 --decoder-depth 1"
+TINY = [*SHORT, *SMALL.split()]
 
 
 def command(*arguments):
@@ -264,7 +280,7 @@ def write_csv(path, header, rows):
 
 
 @pytest.fixture(scope="session")
-def fitted(tmp_path_factory, short_fits):
+def fitted(tmp_path_factory, every_part):
     """A folder with stars.csv, kinds.csv, run/ of `rotarymae fit`, and autoencoder/, its pre-trained part."""
     from rotarymae.pipeline import Pipeline
 
@@ -274,7 +290,7 @@ def fitted(tmp_path_factory, short_fits):
     kinds = write_csv(folder / "kinds.csv", "star,kind", labels.items())
     columns = ["--id", "star", "--time", "day", "--channel", "band", "--values", "flux"]
     options = [*columns, "--labels", kinds, "--label", "kind", *TINY, "--quiet"]
-    with patched(short_fits):
+    with patched(every_part):
         assert command("fit", table, "--out", folder / "run", *options) == 0
     Pipeline.load(folder / "run").pretrained.save(folder / "autoencoder")
     return folder

@@ -41,7 +41,9 @@ def series(count: int, seed: int = 0, longest: int = 12) -> SeriesDataset:
 
 
 # Of the main jobs, as short as they can be.
-FIT = FitConfig(pretrain_epochs=1, finetune_epochs=1, min_steps=0, batch_size=8)
+SIZES = {"embed_dim": 24, "num_heads": 2, "depth": 2}
+SIZES |= {"decoder_embed_dim": 12, "decoder_num_heads": 1, "decoder_depth": 1}
+FIT = FitConfig(pretrain_epochs=1, finetune_epochs=1, min_steps=0, batch_size=8, **SIZES)
 
 
 def waves() -> SeriesDataset:

@@ -23,8 +23,10 @@ ROOT = Path(__file__).parents[1]
 PAGES = sorted(path for path in (ROOT / "docs").glob("*.md") if path.name != "results.md")
 QUESTIONS = ("light-curves", "interpolation", "intensive-care", "anomalies", "bands", "few-labels", "field")
 QUESTIONS += ("scale-out", "paper-to-code", "images-and-sound", "time-to-event")
-# A page shows the defaults, which train for minutes; here one epoch of a shallow model must do.
-QUICK = {"pretrain_epochs": 1, "finetune_epochs": 1, "min_steps": 0, "depth": 1, "decoder_depth": 1}
+# A page shows the defaults, which train for minutes; here one epoch of a small model must do.
+SHAPE = {"embed_dim": 48, "num_heads": 2, "depth": 1}
+SHAPE |= {"decoder_embed_dim": 48, "decoder_num_heads": 2, "decoder_depth": 1}
+QUICK = {"pretrain_epochs": 1, "finetune_epochs": 1, "min_steps": 0, **SHAPE}
 OPTIONS = [word for name, value in QUICK.items() for word in (f"--{name.replace('_', '-')}", str(value))]
 
 
@@ -56,7 +58,7 @@ def quickly(init):
 
     @functools.wraps(init)
     def start(self, **given):
-        shape = {"depth", "decoder_depth"} if given.get("pretrained") else set()  # a trained model has its shape
+        shape = SHAPE.keys() if given.get("pretrained") else set()  # a trained model has its shape
         small = QUICK.keys() & inspect.signature(init).parameters.keys() - shape
         init(self, **{name: QUICK[name] for name in small} | given)
 

@@ -14,6 +14,7 @@ import pytest
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
 
+from _runs import SIZES
 from conftest import TINY, command, refuses, two_kinds, write_csv
 from rotarymae import RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, RoMAERegressor, SeriesDataset
 from rotarymae.errors import InputError, InputWarning
@@ -22,8 +23,10 @@ from rotarymae.prediction import predict_outputs
 from rotarymae.tables.coerce import labels_of
 
 ALL = [RoMAEClassifier, RoMAERegressor, RoMAEInterpolator, RoMAEEmbedder]
-FAST = {"pretrain_epochs": 1, "min_steps": 0, "batch_size": 8}
+SHORT = {"pretrain_epochs": 1, "min_steps": 0, "batch_size": 8}
+FAST = SIZES | SHORT
 BOTH = {**FAST, "finetune_epochs": 1}
+TUNED = {**SHORT, "pretrain_epochs": 0, "finetune_epochs": 1}
 
 
 @pytest.fixture(scope="module")
@@ -157,12 +160,12 @@ def test_embedder(interpolator, lists, tmp_path):
     by_path = RoMAEEmbedder(pretrained=tmp_path / "model").fit(series)
     loaded = RoMAEEmbedder(pretrained=Pipeline.load(tmp_path / "model")).fit(series)
     found = by_path.transform(series)
-    assert found.shape == (24, 120) and found.dtype == np.float32
+    assert found.shape == (24, 24) and found.dtype == np.float32
     assert np.array_equal(found, loaded.transform(series))
     near = RoMAEEmbedder(**FAST, neighbours="on")  # as the interpolator by itself
     assert np.array_equal(found, near.fit_transform(series))
     assert not np.array_equal(found, RoMAEEmbedder(pool="cls", **FAST).fit_transform(series))
-    assert by_path.get_feature_names_out()[119] == "romaeembedder119"
+    assert by_path.get_feature_names_out()[23] == "romaeembedder23"
 
 
 def test_agrees_with_the_command(fitted):
@@ -175,7 +178,7 @@ def test_agrees_with_the_command(fitted):
 def test_a_pretrained_model_saves_the_first_training(interpolator, lists, tmp_path):
     series, labels = lists
     interpolator.pipeline_.save(tmp_path / "model")
-    tiny = RoMAEClassifier(**{**BOTH, "base_lr": 1e-30, "pretrain_epochs": None}, pretrained=tmp_path / "model").fit(
+    tiny = RoMAEClassifier(**{**TUNED, "base_lr": 1e-30, "pretrain_epochs": None}, pretrained=tmp_path / "model").fit(
         series, labels
     )
     assert set(tiny.history_) == {"finetune"}
@@ -261,7 +264,7 @@ def test_series_without_a_label_are_pre_trained_on(make, lists):
         model = RoMAEClassifier(**BOTH).fit(series, make(few))
     assert len(model.classes_) == 2 and model.predict_proba(series).shape == (24, 2)
     there = [i for i, one in enumerate(few) if one is not None]
-    known = RoMAEClassifier(**{**BOTH, "pretrained": model.pipeline_.pretrained, "pretrain_epochs": 0})
+    known = RoMAEClassifier(**TUNED, pretrained=model.pipeline_.pretrained)
     alone = clone(known).fit([series[i] for i in there], [few[i] for i in there])
     with pytest.warns(InputWarning, match="8 of 24 series have no label: they are not used"):
         among = clone(known).fit(series, make(few))
@@ -319,10 +322,10 @@ def test_estimators_load_a_run_folder(fitted, tmp_path):
     rows = pq.read_table(fitted / "run/predictions.parquet").to_pandas().set_index("star").loc[stars.ids]
     assert RoMAEClassifier.load(fitted / "run").predict(stars).tolist() == rows["predicted"].tolist()
     assert RoMAEInterpolator.load(fitted / "run").predict(stars, at=[1.0]).shape == (24, 2, 1, 1)
-    assert RoMAEEmbedder.load(fitted / "run", pool="cls").transform(stars).shape == (24, 120)
+    assert RoMAEEmbedder.load(fitted / "run", pool="cls").transform(stars).shape == (24, 24)
     run = Pipeline.load(fitted / "run")  # of a head that pools as no vector without a head can
     replace(run, parameters=run.parameters | {"pool": "attention"}).save(tmp_path / "model")
-    assert RoMAEEmbedder.load(tmp_path / "model").transform(stars).shape == (24, 120)
+    assert RoMAEEmbedder.load(tmp_path / "model").transform(stars).shape == (24, 24)
     with refuses("Classifier", "RoMAERegressor", "regression"):
         RoMAERegressor.load(fitted / "run")
 
@@ -358,7 +361,7 @@ def test_a_loaded_model_reads_frames_as_the_command_read_its_table(how, tmp_path
         RoMAEClassifier.load("run").predict(frame.rename(columns={"id": "object_id"}))
     # A model that starts from it reads frames alike in fit and in predict.
     labels = frame.groupby("id")["label"].first()
-    model = RoMAEClassifier(**BOTH, pretrained="run", predictor="model").fit(frame, labels)
+    model = RoMAEClassifier(**SHORT, finetune_epochs=1, pretrained="run", predictor="model").fit(frame, labels)
     kept = Pipeline.load(tmp_path / "run").columns
     for option in ("flags", "na", "wide", "duplicates", "tokens"):
         assert model.pipeline_.columns[option] == kept[option]
@@ -495,7 +498,7 @@ def test_one_name_is_a_name(lists):
 
 
 def test_a_model_that_is_taken_as_it_is_obeys_the_window(interpolator, lists):
-    given = {**BOTH, "pretrain_epochs": 0, "pretrained": interpolator.pipeline_, "window": 3}
+    given = {**TUNED, "pretrained": interpolator.pipeline_, "window": 3}
     assert RoMAEClassifier(**given).fit(*lists).pipeline_.preprocessor.window == 3
 
 

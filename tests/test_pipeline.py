@@ -453,7 +453,7 @@ def test_a_pipeline_answers_every_form_of_data(fitted):
     for form in (frame, fitted / "stars.csv", str(fitted / "stars.csv"), list(dataset)):
         assert np.array_equal(pipeline.predict_proba(form), wanted)
     assert (pipeline.predict(frame) == np.array(["a", "b"])[wanted.argmax(1)]).all()
-    assert pipeline.embed(frame).shape == (24, 120) and len(pipeline.importance(frame)) == 24
+    assert pipeline.embed(frame).shape == (24, 24) and len(pipeline.importance(frame)) == 24
     mean, std = pipeline.interpolate(frame, at=[1.0, 5.0], return_std=True)
     assert mean.shape == std.shape == (24, 2, 2, 1)
     assert pipeline.anomaly_score(frame).shape == (24,)

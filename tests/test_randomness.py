@@ -10,15 +10,14 @@ import numpy as np
 import pytest
 import torch
 
-from _runs import FIT, digest, waves
+from _runs import FIT, SIZES, digest, waves
 from rotarymae import RoMAEClassifier, RoMAERegressor
 from rotarymae.counter_rng import make_generator
 from rotarymae.train import finetune, pretrain
 from rotarymae.transformer import Dropout, DropPath, drawing_from
 
 KINDS = np.array(["x", "y"] * 8)
-SIZES = {"embed_dim": 24, "num_heads": 2, "depth": 2, "decoder_embed_dim": 12, "decoder_num_heads": 1}
-CONFIG = replace(FIT, **SIZES, decoder_depth=1, dropout=0.2, drop_path=0.2, drop=0.2, noise=0.1, min_steps=6)
+CONFIG = replace(FIT, dropout=0.2, drop_path=0.2, drop=0.2, noise=0.1, min_steps=6)
 
 
 def train(seed=0, on_step=None, **changes):
@@ -62,8 +61,8 @@ def test_the_callers_random_state_stays_also_while_it_trains(alone):
     assert train() == found == alone[0]
 
 
-def test_no_fit_and_no_answer_touches_the_callers_random_state(whole):
-    data, quick = waves(), {"pretrain_epochs": 1, "finetune_epochs": 1, "min_steps": 0, "random_state": None}
+def test_no_fit_and_no_answer_touches_the_callers_random_state(complete):
+    data, quick = waves(), SIZES | {"pretrain_epochs": 1, "finetune_epochs": 1, "min_steps": 0, "random_state": None}
     models = []
     jobs = {
         "fit": lambda: models.append(RoMAEClassifier(**quick, predictor="combined").fit(data, KINDS)),

@@ -9,14 +9,12 @@ import pytest
 import scipy.io.wavfile
 from PIL import Image
 
-from conftest import TINY, command, refuses
+from conftest import SHORT, TINY, command, refuses
 from rotarymae.arrays import ArrayDataset, read_pictures, read_sounds
 from rotarymae.errors import InputWarning
 from rotarymae.pipeline import Pipeline
 
-SMALL = ["--embed-dim", "24", "--num-heads", "2", "--depth", "1"]
-SMALL += ["--decoder-embed-dim", "24", "--decoder-num-heads", "2"]
-SMALL += ["--decoder-depth", "1", "--predictor", "model", *TINY]
+SMALL = ["--predictor", "model", *TINY]
 
 
 def write_pictures(folder, count=12, seed=0):
@@ -193,7 +191,7 @@ def test_a_broken_sound_is_named_and_left_out(tmp_path):
 
 
 @pytest.mark.parametrize(("kind", "patch"), [("images", ("--patch-size", "4")), ("audio", ())])
-def test_the_command_fits_predicts_embeds_and_evaluates_a_folder(whole, kind, patch, tmp_path, capsys):
+def test_the_command_fits_predicts_embeds_and_evaluates_a_folder(complete, kind, patch, tmp_path, capsys):
     write = write_pictures if kind == "images" else write_sounds
     folder, new, run = write(tmp_path / "train", 16), write(tmp_path / "new", 6, seed=1), tmp_path / "run"
     assert command("fit", folder, f"--{kind}", *patch, "--out", run, *SMALL, "--quiet") == 0
@@ -270,7 +268,7 @@ def test_options_that_would_have_no_effect_are_refused(tmp_path, capsys):
     folder, run = write_pictures(tmp_path / "pictures"), tmp_path / "run"
     assert command("fit", folder, "--images", "--patch-size", "4", *SMALL, "--out", run) == 0
     capsys.readouterr()
-    again = ["fit", folder, "--images", "--pretrained", run, *TINY, "--out", tmp_path / "again"]
+    again = ["fit", folder, "--images", "--pretrained", run, *SHORT, "--out", tmp_path / "again"]
     of_series = (
         ["interpolate"], ["interpolate", "--at", folder], ["anomalies"], ["explain"], ["predict", "--anomaly-score"],
         ["evaluate", "--horizon", "3"],

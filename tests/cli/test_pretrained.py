@@ -9,13 +9,13 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from conftest import TINY, command, identity, refuses, two_kinds, write_csv
+from conftest import SHORT, TINY, command, identity, refuses, two_kinds, write_csv
 from rotarymae import RoMAEClassifier, SeriesDataset
 from rotarymae.errors import InputError
 from rotarymae.pipeline import Pipeline
 from rotarymae.training.fit_config import FitConfig
 
-FINETUNE = [*TINY[2:], "--predictor", "model"]
+FINETUNE = [*SHORT[2:], "--predictor", "model"]
 STILL = ["--base-lr", "1e-30"]
 
 
@@ -52,7 +52,7 @@ def test_finetuning_starts_from_the_model_as_it_is(fitted, other, tmp_path, caps
     start = fitted / "run/model"
     assert fit(other, tmp_path / "run", "--pretrained", fitted / "run", *FINETUNE) == 0
     said = " ".join(capsys.readouterr().err.split())
-    assert f"started from {fitted / 'run'}: Pipeline(MaskedAutoencoder 120/2/4, series)" in said
+    assert f"started from {fitted / 'run'}: Pipeline(MaskedAutoencoder 24/2/2, series)" in said
     assert same(start, tmp_path / "run/model") and not (tmp_path / "run/training/pretrain").exists()
     before, after = Pipeline.load(start), Pipeline.load(tmp_path / "run")
     assert identity(after.preprocessor) == identity(before.preprocessor)  # of the first table, not of this one

@@ -8,7 +8,7 @@ from conftest import TINY, command, patched, two_kinds, write_csv
 
 
 @pytest.fixture(scope="module")
-def anonymous(tmp_path_factory, short_fits):
+def anonymous(tmp_path_factory, every_part):
     """A run folder made under a umask that shuts out others, with a warning that names a series."""
     folder = tmp_path_factory.mktemp("private")
     rows, labels = two_kinds(24)
@@ -28,7 +28,7 @@ def anonymous(tmp_path_factory, short_fits):
     ]
     before = os.umask(0o027)
     try:
-        with patched(short_fits):
+        with patched(every_part):
             assert command("fit", folder / "stars.csv", "--out", folder / "run", *columns, *options, *TINY) == 0
         assert command("embed", folder / "run", folder / "stars.csv", "--out", folder / "run/e.csv") == 0
     finally:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from _runs import FIT
+from _runs import FIT, SIZES
 from conftest import refuses
 from rotarymae import RoMAERegressor, SeriesDataset, load
 from rotarymae.cli.fit import _warn_if_censored
@@ -122,7 +122,7 @@ def test_damaged_errors_are_refused(run, tmp_path, errors):
 
 def test_the_estimator_returns_intervals_laid_out_as_its_values():
     dataset, size = waves(100)
-    quick = {"pretrain_epochs": 1, "finetune_epochs": 1, "min_steps": 0, "depth": 1, "decoder_depth": 1}
+    quick = {"pretrain_epochs": 1, "finetune_epochs": 1, "min_steps": 0, **SIZES}
     estimator = RoMAERegressor(**quick, predictor="model").fit(dataset, size)
     value, lower, upper = estimator.predict(dataset, return_interval=0.9)
     assert value.shape == lower.shape == upper.shape == (100,)
@@ -132,7 +132,7 @@ def test_the_estimator_returns_intervals_laid_out_as_its_values():
 
 def test_too_few_validation_series_give_no_interval():
     dataset, size = waves(30)
-    quick = {"pretrain_epochs": 1, "finetune_epochs": 1, "min_steps": 0, "depth": 1, "decoder_depth": 1}
+    quick = {"pretrain_epochs": 1, "finetune_epochs": 1, "min_steps": 0, **SIZES}
     estimator = RoMAERegressor(**quick, predictor="model").fit(dataset, size)
     with refuses(9, 5):
         estimator.predict(dataset, return_interval=0.9)

@@ -13,6 +13,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 from scipy.special import softmax
 
+from _runs import SIZES
 from conftest import refuses
 from rotarymae import RoMAEClassifier, SeriesDataset
 from rotarymae.arrays import ArrayDataset
@@ -137,7 +138,7 @@ def trees(rows=300, classes=3, seed=0):
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_trees_are_those_of_lightgbm(classes):
+def test_trees_are_those_of_lightgbm(whole, classes):
     """The mean of the scores of three, from seeds of their own."""
     x, target, fitted = trees(classes=classes)
     settings = COMMON | (SLOW if classes == 2 else QUICK | {"class_weight": "balanced"})
@@ -160,8 +161,7 @@ def test_trees_do_not_depend_on_threads(monkeypatch):
     texts = []
     for threads in (1, 2):
         monkeypatch.setitem(COMMON, "num_threads", threads)
-        for settings in (SLOW, QUICK):  # threads that wait for one another on a busy machine take minutes for more
-            monkeypatch.setitem(settings, "num_iterations", 20)
+        monkeypatch.setitem(boosting.QUICK, "num_iterations", 5)  # threads wait for one another on a busy machine
         texts.append(trees(3000)[2].texts)
     assert texts[0] == texts[1]
 
@@ -747,7 +747,7 @@ def test_a_full_disk_is_an_os_error(chosen, monkeypatch, tmp_path):
 def test_the_estimator_predicts_with_its_predictor():
     data, classes = waves(30)
     data = dataclasses.replace(data, static={})
-    tiny = {"pretrain_epochs": 1, "finetune_epochs": 1, "min_steps": 0, "depth": 1}
+    tiny = {"pretrain_epochs": 1, "finetune_epochs": 1, "min_steps": 0, **SIZES}
     model = RoMAEClassifier(**tiny).fit(data, classes)
     raw = predict_outputs(model.pipeline_, data)
     assert model.pipeline_.partners.choice == "combined"

@@ -7,6 +7,8 @@ import re
 import numpy as np
 import pytest
 
+from _runs import FIT
+from conftest import patched
 from rotarymae import SeriesDataset
 from rotarymae.errors import InputWarning
 from rotarymae.metrics import SCALED_RMSE, classification_metrics
@@ -19,8 +21,8 @@ from rotarymae.series import hide
 from rotarymae.splits import Split
 from rotarymae.training.fit_config import FitConfig
 
-pytestmark = pytest.mark.usefixtures("whole")
-ONCE = FitConfig(pretrain_epochs=1, finetune_epochs=1, min_steps=0, batch_size=8, log_every=1)
+pytestmark = pytest.mark.usefixtures("complete")
+ONCE = dataclasses.replace(FIT, log_every=1)
 
 
 def words(page):
@@ -58,7 +60,9 @@ def test_a_regression_has_its_own_part(data, tmp_path):
     assert all(f"{value} of {channel}" in text for value in ("flux", "flux_err") for channel in ("u", "$v&lt;"))
 
 
-def test_many_channels_are_one_table_of_the_worst(two_classes, tmp_path):
+def test_many_channels_are_one_table_of_the_worst(two_classes, tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "PICTURES", ())
+
     def part(error):
         errors = {"root_mean_squared_error_scaled": error, "root_mean_squared_error": 7 * error}
         return {"hidden_observations": 3, "methods": {"model": errors, "mean": errors}}
@@ -170,6 +174,12 @@ def two_classes(tmp_path_factory):
     return run_fit(data, labels, ONCE, folder, columns=columns, command=HOSTILE)
 
 
+@pytest.fixture(scope="module")
+def page_of_two(two_classes, every_part, tmp_path_factory):
+    with patched(every_part):
+        return write_report(two_classes, tmp_path_factory.mktemp("page") / "report.html", title="two").read_text()
+
+
 def test_errors_and_coverage_are_drawn_by_distance():
     methods = {"model": {SCALED_RMSE: 0.2}, "linear_interpolation": {SCALED_RMSE: 0.3}}
     near = {"above": 0, "methods": methods, "share_inside_band": {"0.68": 0.7, "0.95": 0.9}}
@@ -220,8 +230,8 @@ def test_no_name_of_a_users_can_run_or_format_anything(two_classes, tmp_path):
     assert page.count("&lt;script&gt;") > 10 and "default-src 'none'" in page
 
 
-def test_a_verdict_comes_first_then_failures_then_trust_then_the_data(two_classes, tmp_path):
-    page = write_report(two_classes, tmp_path / "report.html", title="two").read_text()
+def test_a_verdict_comes_first_then_failures_then_trust_then_the_data(page_of_two):
+    page = page_of_two
     verdict = (
         r'class="verdict">On held-out series \(6\), one of the class nova ranks above another one in \d+ % of pairs'
     )
@@ -243,8 +253,8 @@ def test_each_frequent_confusion_shows_its_most_certain_mistake():
     ]
 
 
-def test_two_classes_have_curves_over_thresholds(two_classes, tmp_path):
-    text = words(write_report(two_classes, tmp_path / "report.html", title="two").read_text())
+def test_two_classes_have_curves_over_thresholds(page_of_two):
+    text = words(page_of_two)
     assert "Other thresholds" in text and "Class by class" in text
     assert "ids and observed values of some" in text
     assert "Bars are ± mag&lt;b&gt;_err" in text

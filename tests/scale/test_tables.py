@@ -209,7 +209,7 @@ def test_the_command_writes_parts_as_one_table(fitted, tmp_path, small_parts, ca
     out = tmp_path / f"out.{suffix}"
     assert command("embed", fitted / "run", tmp_path / "stars.parquet", "--out", out, *roles) == 0
     said = " ".join(capsys.readouterr().err.split())
-    assert "24 embeddings of 120 numbers" in said and "1 series without observations have an empty row" in said
+    assert "24 embeddings of 24 numbers" in said and "1 series without observations have an empty row" in said
     if suffix == "parquet":
         with pytest.warns(InputWarning):
             close(pq.read_table(out), embed_table(nested(stars()), fitted / "run", layout(fitted / "run")))

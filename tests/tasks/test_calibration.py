@@ -73,7 +73,7 @@ def test_bands_widen_with_the_distance_and_at_last_to_the_spread_of_the_channel(
     assert found.distance.tolist() == [1, 10, 40, 4000]
 
 
-def test_train_calibrates_and_a_saved_pipeline_answers_alike_unless_it_is_damaged(tmp_path):
+def test_train_calibrates_and_a_saved_pipeline_answers_alike_unless_it_is_damaged(complete, tmp_path):
     data = waves()
     result = train(data, None, FIT)
     pipeline = result.pipeline
@@ -134,7 +134,7 @@ def test_what_lies_around_a_query_in_space_are_values_and_no_limits():
     assert around.side[:, 0].tolist() == [[BETWEEN, BETWEEN], [BETWEEN, NOWHERE]]
 
 
-def test_a_fit_in_space_with_series_of_limits_only_is_calibrated():
+def test_a_fit_in_space_with_series_of_limits_only_is_calibrated(complete):
     data = in_space()
     pipeline = train(data, None, dataclasses.replace(FIT, likelihood="gaussian")).pipeline
     assert pipeline.calibration is not None

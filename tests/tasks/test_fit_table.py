@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from sklearn.metrics import accuracy_score, average_precision_score, f1_score, roc_auc_score
 
+from _runs import FIT as ONCE
 from _runs import series
 from conftest import refuses
 from rotarymae import SeriesDataset
@@ -38,9 +39,6 @@ from rotarymae.run_folder import (
 from rotarymae.scoring import evaluate_predictions
 from rotarymae.splits import MIN_SERIES_FOR_HOLDOUT, make_split
 from rotarymae.system import Reporter, replacing
-from rotarymae.training.fit_config import FitConfig
-
-ONCE = FitConfig(pretrain_epochs=1, finetune_epochs=1, min_steps=0, batch_size=8)
 
 
 @pytest.mark.parametrize(
@@ -253,7 +251,7 @@ def test_few_series_are_all_trained_on_and_the_run_says_so(tmp_path):
     assert outcome.metrics["scored_on"] == "train"
     assert pq.read_table(tmp_path / "run/predictions.parquet")["part"].to_pylist() == ["train"] * 4
     assert prediction_columns(outcome.pipeline.labels, outcome.predicted)["predicted"].to_pylist()[0] in (0, 1)
-    assert len(embedding_columns(outcome.embeddings)) == 120
+    assert len(embedding_columns(outcome.embeddings)) == 24
 
 
 # ── what must not lose a training ───────────────────────────────────────────────────────────────────────────────────
@@ -305,14 +303,14 @@ def test_a_model_that_a_straight_line_beats_is_said_to_be_behind(tmp_path, monke
     lines = SeriesDataset.from_arrays([t] * 24, [a * t + b for a, b in rng.normal(size=(24, 2))])
     for neighbours, advice in (("off", "neighbours='on'"), ("on", "more epochs")):
         config, reporter = dataclasses.replace(ONCE, neighbours=neighbours), Reporter(quiet=True)
-        result = run_fit(lines, np.arange(24) % 2, config, tmp_path / neighbours, reporter=reporter)
+        result = run_fit(lines, None, config, tmp_path / neighbours, reporter=reporter)
         errors = result.metrics["interpolation"]["value"]["methods"]["model"]
         (behind,) = [text for text in reporter.warnings if "predicted better by linear interpolation" in text]
         assert advice in behind and f"{errors['root_mean_squared_error_scaled']:.3g}" in behind
 
     monkeypatch.setattr("rotarymae.scoring.MIN_HIDDEN", 1_000)  # hidden observations are fewer: chance
     reporter = Reporter(quiet=True)
-    run_fit(lines, np.arange(24) % 2, ONCE, tmp_path / "again", reporter=reporter)
+    run_fit(lines, None, ONCE, tmp_path / "again", reporter=reporter)
     assert not any("predicted better" in text for text in reporter.warnings)
 
 

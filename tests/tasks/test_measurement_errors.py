@@ -133,7 +133,7 @@ def test_bands_of_observations_are_wider_than_those_of_the_curve(trained):
         interpolate(trained, data.with_values(["flux"]), grid(data, 2))
 
 
-def test_the_command_and_the_estimators(whole, tmp_path, capsys):
+def test_the_command_and_the_estimators(complete, tmp_path, capsys):
     rows = noisy(24)
     table = write_csv(tmp_path / "t.csv", "id,time,band,flux,sigma", rows)
     kinds = write_csv(tmp_path / "k.csv", "id,label", [(f"s{i}", "ab"[i % 2]) for i in range(24)])

@@ -197,7 +197,7 @@ def test_series_of_one_observation_are_no_obstacle(data):
     assert mixed.lengths[0] == 1
     with pytest.warns(InputWarning, match="1 of 16 series"):
         trained = pretrain(mixed, FIT, validation=mixed.select([0])).pipeline
-    assert embed(trained, mixed).shape == (16, 120)
+    assert embed(trained, mixed).shape == (16, 24)
     with refuses("1 series", "two observations"):
         pretrain(mixed.select([0]), FIT)
 
@@ -322,7 +322,7 @@ def test_static_columns_change_predictions_and_come_back_with_the_model(task, ta
     assert np.array_equal(before, directory.outputs(dataclasses.replace(known, static={"age": age, "sex": sex})))
     with refuses("static column 'sex'", "'age'"):
         directory.outputs(dataclasses.replace(known, static={"age": age}))
-    assert embed(directory, known.select([0, 1])).shape == (2, 120)
+    assert embed(directory, known.select([0, 1])).shape == (2, 24)
     card = (tmp_path / "model" / "README.md").read_text()
     assert "static columns: age, sex" in card and "one-hot vector of 2" in card
 

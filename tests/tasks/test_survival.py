@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from _runs import FIT
-from conftest import refuses
+from _runs import FIT, SIZES
+from conftest import TINY, refuses
 from rotarymae import RoMAESurvival, SeriesDataset, load
 from rotarymae.cli.main import main
 from rotarymae.errors import InputWarning, ModelDirectoryError
@@ -427,7 +427,7 @@ def test_the_length_of_a_series_that_tells_the_duration_is_pointed_out(tmp_path)
 def test_the_estimator_takes_the_forms_of_a_duration():
     pandas = pytest.importorskip("pandas")
     dataset, y, _ = patients(80)
-    options = {"pretrain_epochs": 1, "finetune_epochs": 2, "min_steps": 0}
+    options = SIZES | {"pretrain_epochs": 1, "finetune_epochs": 2, "min_steps": 0}
     model = RoMAESurvival(**options).fit(dataset, y)
     surv = np.array([*zip(y["event"], y["time"])], [("cens", bool), ("t", float)])  # as scikit-survival's Surv
     expected = model.predict(dataset)
@@ -461,7 +461,7 @@ def tables(tmp_path_factory):
 
 
 COLUMNS = ["--id", "patient", "--time", "year", "--values", "marker"]
-SHORT = ["--pretrain-epochs", "1", "--finetune-epochs", "1", "--min-steps", "0", "--quiet"]
+SHORT = [*TINY, "--quiet"]
 
 
 def test_info_proposes_the_event(tables, capsys):
@@ -471,7 +471,7 @@ def test_info_proposes_the_event(tables, capsys):
     assert "--static age" in out
 
 
-def test_the_command_fits_predicts_and_evaluates(whole, tables, capsys, tmp_path):
+def test_the_command_fits_predicts_and_evaluates(complete, tables, capsys, tmp_path):
     given = [str(tables / "visits.csv"), *COLUMNS, "--objects", str(tables / "patients.csv")]
     main(["fit", *given, "--duration", "days", "--event", "status", "--out", str(tmp_path / "run"), *SHORT])
     page = (tmp_path / "run/report.html").read_text()

@@ -96,7 +96,7 @@ def stop_at(monkeypatch, step):
 WARM = """
 import json, os, sys
 sys.path.insert(0, sys.argv[1])
-import pandas, torch._dynamo, rotarymae.tables  # which the first training would import, for longer than it takes
+import pandas, torch._dynamo, rotarymae.tables.read  # which the first training would import, for longer than it takes
 from _runs import *
 from rotarymae.training import checkpointing
 from rotarymae.training import loop as training

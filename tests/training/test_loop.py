@@ -427,7 +427,7 @@ def test_a_skipped_step_leaves_weights_and_optimiser(tmp_path, monkeypatch):
 def test_one_per_cent_of_rows_poisoned_ends_with_advice(tmp_path):
     data = examples(count=300)
     with pytest.raises(TrainingDiverged) as caught:
-        train(data=Poisoned(data, {7, 100, 222}), held=False, epochs=9, folder=tmp_path / "run", checkpoint_steps=20)
+        train(data=Poisoned(data, {7, 100, 222}), held=False, epochs=5, folder=tmp_path / "run", checkpoint_steps=20)
     said = str(caught.value)
     for part in (
         "11 steps had a non-finite loss or gradient",
@@ -437,9 +437,9 @@ def test_one_per_cent_of_rows_poisoned_ends_with_advice(tmp_path):
         assert part in said
     assert manifest_in(tmp_path / "run")["state"]["skipped"] == 11
     what = objective(seed=4)
-    healed = settings(epochs=9)
+    healed = settings(epochs=5)
     result = fit(what, data, healed, folder=tmp_path / "run", resume="auto")  # without the poison
-    assert np.isfinite(losses(result)).all() and result.steps == 270 and result.skipped == 11
+    assert np.isfinite(losses(result)).all() and result.steps == 150 and result.skipped == 11
 
 
 @pytest.mark.filterwarnings("ignore:.* training steps were skipped")
