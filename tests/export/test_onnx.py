@@ -8,7 +8,7 @@ import pytest
 import torch
 from sklearn.base import clone
 
-from conftest import FEW_DRAWS, command, patched, refuses
+from conftest import command, patched, refuses
 from rotarymae import RoMAEClassifier, RoMAEInterpolator, RoMAERegressor, SeriesDataset
 from rotarymae.errors import InputWarning
 from rotarymae.export import export_program, make_program, onnx
@@ -34,9 +34,9 @@ def curves():
 
 
 @pytest.fixture(scope="module")
-def fitted(curves, short_fits):
+def fitted(curves, every_part):
     columns = {"static": ("redshift", "kind"), "transforms": {"flux": "asinh"}}
-    with patched(short_fits | FEW_DRAWS):
+    with patched(every_part):
         return RoMAEClassifier(**SMALL, **columns).fit(curves, KINDS)
 
 
@@ -145,63 +145,82 @@ def test_programs_of_other_models(curves):
 
 
 FEW_STEPS = {name: value for name, value in SMALL.items() if name not in ("finetune_epochs", "predictor")}
-
-
-@pytest.mark.parametrize("kind", ["joined times", "errors and limits", "errors and positions", "no spread"])
-def test_programs_of_joined_times_errors_limits_and_further_positions(whole, curves, kind, tmp_path):
-    if kind == "joined times":
-        options, data = {"likelihood": "student_t", "join_times": True}, curves
-    elif kind == "errors and limits":
-        sides = np.random.default_rng(1).integers(-1, 2, curves.values.shape).astype(np.int8)
-        options, data = {"errors": ("flux_err",)}, dataclasses.replace(curves, sides=sides * np.array([1, 0], np.int8))
-    elif kind == "no spread":
-        options, data = {"likelihood": "point"}, curves
-    else:
-        where = np.random.default_rng(1).uniform(40, 60, (len(curves.times), 2))
-        data = dataclasses.replace(curves, positions=where, position_names=("lat", "lon"))
-        options = {"errors": ("flux_err",), "embed_dim": 16, "decoder_embed_dim": 16}  # as wide as four axes need
-    model = RoMAEInterpolator(**{**FEW_STEPS, **options}).fit(data)
-    raw = dataclasses.replace(model.pipeline_, calibration=None)
-    for job, pipeline in (("interpolate", model.pipeline_), ("interpolate", raw), ("embed", raw)):
-        program = make_program(pipeline, job)
-        for shape in SHAPES[:2]:
-            feeds = assert_as_the_library(program, pipeline, shape, 1e-4)
-        assert ("position" in feeds) == (data.positions is not None)
-    assert export_program(program, tmp_path / "embed.onnx") < 1e-4
+OPTIONS = {
+    "joined times": {"likelihood": "student_t", "join_times": True},
+    "errors, limits and positions": {"errors": ("flux_err",), "embed_dim": 16, "decoder_embed_dim": 16},  # for 4 axes
+    "no spread": {"likelihood": "point"},
+}
 
 
 @pytest.fixture(scope="module")
-def written(fitted, curves, tmp_path_factory):
-    """Every kind of program as an ONNX file, with what was found in checking it.
+def interpolators(curves, every_part):
+    """{kind: a pipeline that interpolates, calibrated}."""
+    draw = np.random.default_rng(1)
+    sides = draw.integers(-1, 2, curves.values.shape).astype(np.int8) * np.array([1, 0], np.int8)
+    where = draw.uniform(40, 60, (len(curves.times), 2))
+    full = dataclasses.replace(curves, sides=sides, positions=where, position_names=("lat", "lon"))
+    with patched(every_part):
+        return {
+            kind: RoMAEInterpolator(**FEW_STEPS | options).fit(full if "errors" in options else curves).pipeline_
+            for kind, options in OPTIONS.items()
+        }
 
-    The one that interpolates, whose export takes longest, is of a model that reads what lies next to a query.
+
+@pytest.mark.parametrize("kind", OPTIONS)
+def test_programs_of_joined_times_errors_limits_and_further_positions(interpolators, kind, tmp_path):
+    pipeline = interpolators[kind]
+    raw = dataclasses.replace(pipeline, calibration=None)
+    assert pipeline.calibration is not None and pipeline.preprocessor.limits == ("limits" in kind)
+    for job, one in (("interpolate", pipeline), ("interpolate", raw), ("embed", raw)):
+        program = make_program(one, job)
+        for shape in SHAPES[:2]:
+            feeds = assert_as_the_library(program, one, shape, 1e-4)
+        assert ("position" in feeds) == ("positions" in kind)
+    if kind == "joined times":
+        assert export_program(program, tmp_path / "embed.onnx") < 1e-4
+
+
+@pytest.fixture(scope="module")
+def written(fitted, interpolators, curves, tmp_path_factory):
+    """Every kind of program as an ONNX file, with the difference that was measured in checking it.
+
+    The one that interpolates, whose export takes longest, is of a model that reads what lies next to a query; the one
+    that predicts is the command's.
     """
-    folder, found = tmp_path_factory.mktemp("programs"), {}
+    folder = tmp_path_factory.mktemp("programs")
     near = RoMAEInterpolator(**FEW_STEPS).fit(curves).pipeline_
     assert near.model.config.neighbours
-    _, *others = (program for program, _ in programs_of(fitted))
-    for program in (make_program(near, "interpolate"), *others):
-        path = folder / f"{type(program).__name__}.onnx"
-        found[type(program).__name__] = (program, path, export_program(program, path))
-    return found
+    programs = {
+        "interpolate": make_program(near, "interpolate"),
+        "embed": make_program(interpolators["errors, limits and positions"], "embed"),
+    }
+    return {
+        job: (program, folder / f"{job}.onnx", export_program(program, folder / f"{job}.onnx"))
+        for job, program in programs.items()
+    }
+
+
+def assert_names(path, program):
+    session = onnxruntime.InferenceSession(path)
+    assert [given.name for given in session.get_inputs()] == list(program.needs)
+    assert [given.name for given in session.get_outputs()] == list(program.outputs)
+    assert path.stat().st_size < 1e6
 
 
 def test_onnx_files_answer_as_the_library(written):
     for program, path, difference in written.values():
         assert difference < LARGEST_DIFFERENCE and len(SHAPES) == 3
-        session = onnxruntime.InferenceSession(path)
-        assert [given.name for given in session.get_inputs()] == list(program.needs)
-        assert [given.name for given in session.get_outputs()] == list(program.outputs)
-        assert path.stat().st_size < 1e6
+        assert_names(path, program)
         with refuses("exists"):
             export_program(program, path)
 
 
-def test_a_file_of_another_model_is_found_out(written, curves):
-    _, path, _ = written["Embeddings"]
-    bare = dataclasses.replace(curves, static={})
-    other = RoMAEClassifier(**SMALL, transforms={"flux": "asinh"}, random_state=1).fit(bare, KINDS)
-    assert largest_difference(make_program(other.pipeline_.pretrained, "embed"), path) > 1e-3
+def test_a_file_of_another_model_is_found_out(written):
+    program, path, _ = written["embed"]
+    other = copy.deepcopy(program)
+    with torch.no_grad():
+        other.model.encoder.cls_token.add_(torch.randn(16))
+    assert largest_difference(other, path) > 1e-3
 
 
 def test_times_of_years_keep_their_angles(fitted):
@@ -229,23 +248,24 @@ def test_that_long_series_are_read_in_parts_is_said(fitted):
         make_program(dataclasses.replace(directory, preprocessor=preprocessor), "embed")
 
 
-def test_a_model_of_windows_is_compared_on_what_it_reads_at_a_time(fitted, written, monkeypatch):
-    directory = fitted.pipeline_.pretrained
-    preprocessor = directory.preprocessor.replace(window=12)
-    with pytest.warns(InputWarning, match="at most 12 observations"):
-        program = make_program(dataclasses.replace(directory, preprocessor=preprocessor), "embed")
+def test_a_model_of_windows_is_compared_on_what_it_reads_at_a_time(written, monkeypatch):
+    program = copy.deepcopy(written["embed"][0])
+    program.preprocessor = program.preprocessor.replace(window=12)
     shapes, inner = [], onnx.random_feeds
     monkeypatch.setattr(onnx, "random_feeds", lambda program, *shape: shapes.append(shape) or inner(program, *shape))
-    assert largest_difference(program, written["Embeddings"][1]) < 1e-5
+    assert largest_difference(program, written["embed"][1]) < 1e-5
     assert shapes == [(1, 6), (3, 12), (16, 12)]
 
 
-def test_the_command(fitted, curves, tmp_path, capsys):
+def test_the_command_writes_what_predicts(fitted, curves, tmp_path, capsys):
     both = clone(fitted).set_params(predictor="combined").fit(curves, KINDS)
     both.save(tmp_path / "model", license="cc-by-4.0")
     assert command("export", tmp_path / "model", "--out", tmp_path / "model.onnx") == 0
     said = " ".join(capsys.readouterr().err.split())
     assert "largest difference" in said and "probabilities" in said and "MB" in said
     assert "holds the network alone, and `predict` uses combined" in said
+    program = make_program(both.pipeline_, "predict")
+    assert_names(tmp_path / "model.onnx", program)
+    assert largest_difference(program, tmp_path / "model.onnx") < LARGEST_DIFFERENCE
     card = (tmp_path / "model" / "README.md").read_text()
     assert "license: cc-by-4.0" in card
