@@ -34,9 +34,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import torch
 
 from _runs import series
-from rotarymae import metrics, saving
+from rotarymae import calibration, metrics, saving
 from rotarymae.cli.main import main as rotarymae
-from rotarymae.partners import base
+from rotarymae.partners import base, boosting
 from rotarymae.report import build
 from rotarymae.system import Reporter, atomic_write
 from rotarymae.training import checkpointing
@@ -90,8 +90,12 @@ def run(scene: str, table: Path, folder: Path, pipe: int) -> None:
             yield on_step
 
     Reporter.bar = saying_bar
-    build.data_uri = lambda figure: ""  # pictures and resampling take longer than all the rest, and nothing is written
+    # All this takes longer than the rest of a run, and writes nothing of its own.
+    build.data_uri = lambda figure: ""
     metrics.RESAMPLES = metrics.MIN_RESAMPLES = 5
+    calibration.MAX_DRAWS, calibration.STEPS = 3, 6
+    boosting.SLOW |= {"num_iterations": 40}
+    boosting.QUICK |= {"num_iterations": 40}
     for module in (atomic_write, checkpointing):
         module.flush = saying(module.flush, say)
     for module in (saving, base):
