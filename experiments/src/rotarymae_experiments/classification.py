@@ -21,7 +21,7 @@ from rotarymae_experiments.runner import SMOKE, Trial
 SMOKE_TRAINING: dict[str, Any] = SMOKE | {
     "pretrain_epochs": 5,
     "finetune_epochs": 5,
-    "batch_size": 8,
+    "batch_size": 16,
     "finetune_batch_size": None,
     "base_lr": 3e-3,
     "finetune_lr": None,

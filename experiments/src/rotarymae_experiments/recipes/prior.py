@@ -109,7 +109,7 @@ def run(setup: PriorSetup, case: str, trial: Trial) -> Score:
     AnySeriesPipeline(None, model.eval()).save(trial.folder / "model", NOTE, license="mit")
     metrics = {"held-out draws, untrained": before, "held-out draws": held_out_nats(model, held_out)}
     sets = {} if trial.smoke else protocol.development_sets(data_dir)
-    drawn = {"drawn functions": protocol.drawn_set(4 if trial.smoke else protocol.COUNT)}
+    drawn = {"drawn functions": protocol.drawn_set(2 if trial.smoke else protocol.COUNT)}
     cache, tables = trial.folder.parent / "processes", {}
     for name, which in (("trained", model), ("untrained", bank)):
         tables[name] = protocol.compare(which, sets | drawn, cache, trial.reporter.say)
