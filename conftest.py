@@ -280,7 +280,7 @@ def write_csv(path, header, rows):
 
 
 @pytest.fixture(scope="session")
-def fitted(tmp_path_factory, every_part):
+def fitted(tmp_path_factory, short_fits, every_part):
     """A folder with stars.csv, kinds.csv, run/ of `rotarymae fit`, and autoencoder/, its pre-trained part."""
     from rotarymae.pipeline import Pipeline
 
@@ -290,7 +290,8 @@ def fitted(tmp_path_factory, every_part):
     kinds = write_csv(folder / "kinds.csv", "star,kind", labels.items())
     columns = ["--id", "star", "--time", "day", "--channel", "band", "--values", "flux"]
     options = [*columns, "--labels", kinds, "--label", "kind", *TINY, "--quiet"]
-    with patched(every_part):
+    resamples = {name: value for name, value in short_fits.items() if "RESAMPLES" in name}
+    with patched(every_part | resamples):
         assert command("fit", table, "--out", folder / "run", *options) == 0
     Pipeline.load(folder / "run").pretrained.save(folder / "autoencoder")
     return folder
