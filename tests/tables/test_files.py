@@ -97,6 +97,14 @@ READ: Any = {
     "Japanese": ("t.csv", CSV.replace("value", "気温(℃)").encode("cp932"), {"values": ["気温(℃)"]}, "read as CP932"),
     "Korean": ("t.csv", CSV.replace("value", "기온(°C)").encode("cp949"), {"values": ["기온(°C)"]}, "read as EUC_KR"),
     "Chinese": ("t.csv", CSV.replace("value", "气温").encode("gb18030"), {"values": ["气温"]}, "read as GB2312"),
+    "Russian": ("t.csv", CSV.replace("value", "Дебит").encode("cp1251"), {"values": ["Дебит"]}, "read as CP1251"),
+    "comments with a word of their own": (
+        "t.txt",
+        "HDR trend -273.4\nHDR\nHDR id (name) mass\n"
+        + ROWS_ALONE.replace("a,", "1,").replace("b,", "2,").replace(",", " "),
+        {"id": "column 1", "time": "column 2", "values": ["column 3"], "check": lambda data: len(data.times) == 3},
+        "no line names the columns",
+    ),
     "Latin-1 in pairs": (
         "t.csv",
         CSV.replace("value", "Größe").encode("latin-1"),
@@ -739,6 +747,22 @@ def test_days_that_do_not_exist_are_no_times_and_are_counted(cells, how, word):
 def test_names_of_zones_are_refused():
     with refuses("%Z", "offsets", "%z"):
         times_of(pa.array(["2024-06-01 CEST"] * 2), "time", "%Y-%m-%d %Z")
+
+
+def test_names_above_several_columns_of_a_sheet_are_joined_with_those_below(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    rows = [["Becken 3"], [], ["day", "in", None, "out", None], [None, "NH4", "NO3", "NH4", "NO3"]]
+    for row in [
+        *rows,
+        *([f"2023-01-{k + 1:02d}", k + 0.5, 2 * k, "<0,05" if k == 4 else 0.25, 7.5] for k in range(20)),
+    ]:
+        book.active.append(row)
+    book.save(tmp_path / "t.xlsx")
+    source = open_source(tmp_path / "t.xlsx")
+    assert source.columns == ["day", "in NH4", "in NO3", "out NH4", "out NO3"]
+    data = SeriesDataset.from_file(tmp_path / "t.xlsx", id="file", time="day", values=["out NH4"])
+    assert data.values[4, 0] == 0.05 and data.sides[4, 0] == -1  # a decimal comma next to decimal points
 
 
 def test_a_comment_with_as_many_commas_as_columns_is_no_header(tmp_path):

@@ -104,6 +104,21 @@ def test_columns_that_only_together_say_which_object_it_is_are_named(tmp_path):
     )
 
 
+@pytest.mark.parametrize("remark", [False, True])
+def test_classes_that_tell_rows_of_one_channel_apart_are_named(remark, tmp_path):
+    keys = itertools.product(["France", "Peru"], ["Wheat", "Barley"], ["Yield", "Area"], range(2005, 2021))
+    table = pd.DataFrame([(*key, DRAW.normal()) for key in keys], columns=["Area", "crop", "code", "Year", "Value"])
+    if remark:  # words among the numbers of trees do not make these positions
+        rows = [
+            (p, y, tree, DRAW.normal()) for p in (1, 2) for y in range(2000, 2020) for tree in (*range(1, 8), "all")
+        ]
+        table = pd.DataFrame(rows, columns=["plot", "year", "tree", "dbh"])
+    table.to_csv(tmp_path / "t.csv", index=False)
+    proposal = propose(open_source(tmp_path / "t.csv"), TableSchema(), set())
+    assert proposal.schema.positions == () and proposal.schema.channel == ("tree" if remark else "code")
+    assert any(("--id plot+tree" if remark else "--id Area+crop") in text for text in proposal.unsure)
+
+
 @pytest.mark.parametrize("plants", [1, 2])
 @pytest.mark.parametrize("order", ["source", "time"])
 def test_what_tells_several_values_of_one_time_apart_is_the_id(plants, order, tmp_path):
@@ -662,6 +677,36 @@ def test_a_time_in_another_unit_or_a_part_of_it_is_no_value(name, origin, tmp_pa
     assert schema.values == ((name,) if name != "d" else ("east", "north"))  # for want of others
 
 
+@pytest.mark.parametrize("name", ["hh", "hh_m", "trial"])
+def test_an_hour_of_days_and_numbers_of_rows_are_no_values(name, tmp_path):
+    days = 32508 + np.arange(160) / 8
+    numbers = np.arange(160) % 25 + 1 if name == "trial" else days * 24 % 24 + 1.5 * (name == "hh_m")
+    table = pd.DataFrame({"days": days, name: numbers, "Kp": DRAW.normal(size=160), "ap": DRAW.normal(size=160)})
+    schema, unsure, _ = looked_at(table, tmp_path)
+    assert schema.values == ("Kp", "ap") and any(text.startswith(repr(name)) and "not read" in text for text in unsure)
+    table[name] = DRAW.permutation(numbers)
+    assert looked_at(table, tmp_path)[0].values == (name, "Kp", "ap")
+
+
+def test_a_date_of_birth_is_not_the_time(tmp_path):
+    rows = [
+        (f"P{p}", f"{11 + p}.03.1950", f"{13 + 2 * k}.01.2020", *DRAW.normal(size=2))
+        for p in range(8)
+        for k in range(9)
+    ]
+    table = pd.DataFrame(rows, columns=["Pat.-ID", "Geb.-Datum", "Abnahme", "Krea", "eGFR"])
+    schema, _, dataset = looked_at(table, tmp_path)
+    assert (schema.time, schema.values) == ("Abnahme", ("Krea", "eGFR")) and len(dataset.times) == 144
+
+
+def test_of_numbers_that_ascend_those_that_pack_days_are_not_the_time(tmp_path):
+    when = pd.date_range("2003-02-25", periods=80)
+    table = pd.DataFrame(
+        {"c": when.strftime("%Y%m%d.500"), "jdn": 2452696 + np.arange(80), "tsi": DRAW.normal(size=80)}
+    )
+    assert looked_at(table, tmp_path)[0].time == "jdn"
+
+
 def test_an_age_is_the_time_of_each_id(tmp_path):
     rows = [(f"C{c}", f"{2018 + k}-0{1 + c}-15", c + 12 * k, DRAW.normal()) for c in range(8) for k in range(5)]
     table = pd.DataFrame(rows, columns=["child", "visit_date", "age_months", "weight"])
@@ -680,6 +725,7 @@ MEASURES: Any = {
     "stock index": 28000 + np.cumsum(DRAW.integers(-300, 300, 90)),
     "PPG": DRAW.integers(52340, 52360, 90),  # as the converter gives it
     "steps": DRAW.integers(0, 20000, 90),
+    "price": 3_720_000_000_000 + 250_000_000 * (np.arange(90) * 7 % 25),  # in billionths
 }
 
 
@@ -691,9 +737,10 @@ def test_numbers_that_name_something_are_no_values(name, tmp_path):
     assert (f"{name!r}: codes or numbers of something, and not read" in unsure) == (name in CODES)
 
 
-@pytest.mark.parametrize("name", ["gender", "birth year"])
+@pytest.mark.parametrize("name", ["gender", "birth year", "fit with gaps"])
 def test_values_that_may_be_codes_or_times_are_a_doubt(name, tmp_path):
-    cells = DRAW.integers(0, 3, 90) if name == "gender" else DRAW.integers(1960, 2005, 90)
+    cells = DRAW.integers(1960, 2005, 90) if name == "birth year" else DRAW.integers(0, 3, 90).astype(object)
+    cells[::9] = None if "gaps" in name else cells[::9]
     table = pd.DataFrame({"time": stamps(90), "duration": DRAW.normal(size=90), "load": DRAW.normal(size=90)})
     schema, unsure, _ = looked_at(table.assign(**{name: cells}), tmp_path)
     assert name in schema.values
@@ -748,6 +795,37 @@ def test_ids_that_are_seen_by_little_are_doubts_with_the_other_option(tmp_path):
     assert any(text.startswith("'series': rows of others lie") and text.endswith("--id file") for text in unsure)
 
 
+@pytest.mark.parametrize("name", ["filtercode", "unit"])
+@pytest.mark.parametrize("group", [None, "boxId"])
+def test_a_band_or_unit_of_each_series_may_be_its_channel(group, name, tmp_path):
+    table = pd.DataFrame(
+        {"sensorId": np.repeat(range(900, 906), 30), "time": [*stamps(30)] * 6, name: np.repeat([*"grigri"], 30)}
+    )
+    table = table.assign(value=DRAW.normal(size=180), **({group: np.repeat(["b1", "b2"], 90)} if group else {}))
+    _, unsure, _ = looked_at(table, tmp_path)
+    assert f"--id {group or 'file'} --channel {name}" in " ".join(unsure)
+
+
+@pytest.mark.parametrize("crossed", [True, False])
+def test_an_id_that_crosses_another_is_a_doubt(crossed, tmp_path):
+    rows = [
+        (60 * t + 7 * s + k, s, k if crossed else 3 * s + k, DRAW.normal())
+        for t in range(30)
+        for s in (1, 2)
+        for k in (1, 2, 3)
+    ]
+    _, unsure, _ = looked_at(pd.DataFrame(rows, columns=["ts", "sensor_id", "type_id", "val"]), tmp_path)
+    assert any("--id type_id+sensor_id joins both" in text for text in unsure) == crossed
+
+
+def test_a_user_is_an_object(tmp_path):
+    rows = [
+        (u, m, DRAW.choice(5), 964980000 + 977 * u + m) for u in range(8) for m in DRAW.choice(400, 20, replace=False)
+    ]
+    table = pd.DataFrame(rows, columns=["userId", "movieId", "rating", "timestamp"])
+    assert looked_at(table, tmp_path)[0].id == "userId"
+
+
 def test_an_order_with_one_time_is_no_id_next_to_a_patient(tmp_path):
     rows = [(7000 + p, 80 * p + k, k, c, DRAW.normal()) for p in range(9) for k in range(5) for c in "abc"]
     table = pd.DataFrame(rows, columns=["PID.3", "OBR.3", "time", "OBX.3", "OBX.5"])
@@ -765,13 +843,14 @@ def test_an_id_of_each_entry_is_none_of_series_where_lists_hold_no_times():
 NAMELESS = {
     "a date": [range(1985, 1986), range(1, 2), range(1, 9), range(24)],
     "a day of the year": [range(1995, 1996), range(1, 19), range(24)],
+    "a date behind a station": [range(249190390, 249190392), range(2020, 2021), range(1, 4), range(1, 29)],
 }
 
 
 @pytest.mark.parametrize("kind", NAMELESS)
 def test_parts_of_dates_without_names_are_a_doubt(kind, tmp_path):
     parts = NAMELESS[kind]
-    names = ", ".join(f"'column {k + 1}'" for k in range(len(parts)))
+    names = ", ".join(f"'column {k + 1}'" for k in range("station" in kind, len(parts)))
     rows = "".join(f"{','.join(map(str, row))},{DRAW.normal():.3f}\n" for row in itertools.product(*parts))
     assert any(text.startswith(f"{names} look like parts of dates") for text in looked_at(rows, tmp_path)[1])
 

@@ -408,6 +408,16 @@ def test_the_index_of_a_frame_is_read_where_it_has_names_or_dates(base, hourly):
     assert open_source(base.set_index(base.id)).columns == ["id", "time", "value"]  # a level that is a column, too
 
 
+@pytest.mark.parametrize("written", ["%G-W%V", "%GW%V"])
+def test_weeks_are_dates(written, tmp_path):
+    mondays = pd.date_range("2020-12-07", periods=60, freq="7D")
+    table = pd.DataFrame({"year_week": mondays.strftime(written), "cases": np.arange(60) % 7})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    proposal, dataset = looked_at(tmp_path / "t.csv")
+    assert proposal.schema.time == "year_week"
+    assert dataset.times == pytest.approx((mondays - pd.Timestamp(0)) / pd.Timedelta(1, "D"))
+
+
 @pytest.mark.parametrize("written", ["%Y-%m", "%b %Y"])
 def test_months_are_dates(tmp_path, written):
     months = pd.date_range("2001-01-01", periods=60, freq="MS").strftime(written)
@@ -553,14 +563,14 @@ def test_dates_with_an_offset_behind_a_blank_are_dates(offset, base, when, tmp_p
     assert np.abs(dataset.times - np.sort(days.to_numpy().reshape(SERIES, TIMES)).ravel()).max() < 1e-9
 
 
-CLOCKS = {"Uhrzeit": "%H:%M:%S", "Time": "%I:%M:%S %p", "UTC_TIME": "%H%M", "Hour": "%H"}
+CLOCKS = {"Uhrzeit": "%H:%M:%S", "uhrzeit": "%H:%M Uhr", "Time": "%I:%M:%S %p", "UTC_TIME": "%H%M", "Hour": "%H"}
 
 
 @pytest.mark.parametrize("clock", CLOCKS)
 @pytest.mark.parametrize("day", ["%d.%m.%Y", "%Y%m%d", "%Y-%m-%d", "%d/%m/%Y", "%Y%j"])
 @pytest.mark.parametrize("one", [True, False], ids=["one", "several"])
 def test_a_clock_next_to_days_of_any_notation_is_part_of_the_time(one, clock, day, base, when, tmp_path):
-    when = when.dt.floor({"Hour": "h", "UTC_TIME": "min"}.get(clock, "s"))
+    when = when.dt.floor({"Hour": "h", "UTC_TIME": "min", "uhrzeit": "min"}.get(clock, "s"))
     table = base.assign(Datum=when.dt.strftime(day), **{clock: when.dt.strftime(CLOCKS[clock])})
     table = table.drop(columns=["time", "id"] if one else "time")
     table = table.drop_duplicates([name for name in table if name != "value"])

@@ -278,6 +278,10 @@ def _with_points(cells: pa.Array) -> tuple[pa.Array, str | None]:
         return _replaced(cells, ",", ".", DECIMAL_COMMA), "points between thousands, decimal commas"
     if decimal and not pointed:
         return _replaced(cells, ",", "."), "decimal commas"
+    if decimal and (matches(cells, r"^[-+]?\d*\.\d+$") & ~matches(cells, r"^[-+]?[1-9]\d{0,2}\.\d{3}$")).any():
+        with_points = pc.replace_substring(cells, ",", ".")  # pyright: ignore
+        alone = matches(cells, DECIMAL_COMMA) & ~grouped  # as in the texts of a sheet that has numbers, too
+        return pc.if_else(pa.array(alone), with_points, cells), "decimal points and commas"  # pyright: ignore
     return cells, note
 
 

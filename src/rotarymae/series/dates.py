@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import date, datetime
 
 import duckdb
 import numpy as np
@@ -21,7 +21,7 @@ HEAD_CELLS = 1000  # cells, in which a column of something else shows it
 PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 ISO = r"^\d{4}-\d\d-\d\d([T ]\d\d(:\d\d(:\d\d([.,]\d+)?)?)?(Z| UTC| GMT| ?[+-]\d\d(:?\d\d)?)?)?$"
 ELAPSED = r"^(?P<sign>-?)(?:(?P<d>\d+) days?,? ?\+?)?(?P<h>\d+):(?P<m>[0-5]\d)(?::(?P<s>\d\d(?:\.\d+)?))?"
-ELAPSED += r"(?: ?(?P<half>[AaPp])\.?[Mm]\.?)?$"  # 01:30 PM
+ELAPSED += r"(?: ?(?P<half>[AaPp])\.?[Mm]\.?| ?Uhr)?$"  # 01:30 PM
 # 31.03.2024, 3/31/24, 2024/3/31, and with a time of day; ISO dates, where others of the column are not.
 OTHER_DATE = re.compile(r"(\d\d?([./-])\d\d?\2\d{4}|\d\d?([./])\d\d?\3\d\d|\d{4}([./-])\d\d?\4\d\d?)([ T,].*)?$")
 SPAN = (
@@ -29,6 +29,7 @@ SPAN = (
 )
 # How spans become their starts: of 2024-Q1, the first day.
 STARTS = {SPAN: r"\1"} | {rf"^\s*(\d{{4}})[-_ ]?[Qq]{k + 1}\s*$": rf"\1-{1 + 3 * k:02d}-01" for k in range(4)}
+WEEK = re.compile(r"\s*(\d{4})-?W(0[1-9]|[1-4]\d|5[0-3])\s*")  # 2024-W05
 OFFLINE = {"threads": 1, "autoinstall_known_extensions": False, "autoload_known_extensions": False}
 UTC_OFFSET = re.compile(r"(?<=:\d\d| \d\d) ?[+-]\d\d:?\d\d$|(?<=\d[.,]\d\d\d) ?[+-]\d\d:?\d\d$")
 MIDNIGHT = r"(^|[^\d:])24:00"  # the end of a day
@@ -119,14 +120,19 @@ def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str]
 
 
 def starts_of(column: pa.Array) -> pa.Array:
-    """Return texts with each span of time, as "2024-01-20 00:00 - 2024-01-20 01:00" and "2024-Q1", as its start.
+    """Return texts with each span of time as its start: "2024-W05" as its Monday, "2024-Q1" as its first day.
 
-    If the first 1,000 cells have no span, or the column is none of texts, the column itself is returned.
+    A span may have two ends, as "2024-01-20 00:00 - 2024-01-20 01:00". If the first 1,000 cells have no span, or the
+    column is none of texts, the column itself is returned.
     """
     if not cells.is_text(column.type):
         return column
     for span in [span for span in STARTS if cells.matches(column[:HEAD_CELLS], span).any()]:
         column = pc.replace_substring_regex(column, span, STARTS[span])  # pyright: ignore
+    if cells.matches(column[:HEAD_CELLS], rf"^{WEEK.pattern}$").any():
+        encoded = column.dictionary_encode()
+        starts = pa.array(map(start_of, encoded.dictionary.to_pylist()), column.type)
+        column = pa.DictionaryArray.from_arrays(encoded.indices, starts).dictionary_decode()
     return column
 
 
@@ -134,6 +140,9 @@ def start_of(text: str) -> str:
     """Return the start of a span of time, as `starts_of` does of a column; another text as it is."""
     for span, start in STARTS.items():
         text = re.sub(span, start, text)
+    if week := WEEK.fullmatch(text):
+        with suppress(ValueError):  # a week 53 that the year lacks
+            return date.fromisocalendar(int(week[1]), int(week[2]), 1).isoformat()
     return text
 
 

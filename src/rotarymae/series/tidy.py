@@ -576,8 +576,9 @@ def melt(rows: Observations) -> Observations:
     missing = {
         f"{name!r} is missing": int(count) for name, count in zip(rows.value_names, absent, strict=True) if count
     }
+    others = replace(rows, values=rows.values[:, :0], sides=None)  # whose rows come once for each of the C channels
     return replace(
-        rows.keep(row).noting(missing=missing),
+        others.keep(row).noting(missing=missing),
         channels=column.astype(np.int32),
         channel_names=rows.value_names,
         values=rows.values[row, column][:, None],

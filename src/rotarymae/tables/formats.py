@@ -45,7 +45,14 @@ DATE_NAME = re.compile(  # of a column whose cells were measured then: 2024-03-3
 )
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # In their order, with the letters that text in them must have: that of Windows has all of Latin-1, but not all bytes.
-ENCODINGS = {"utf-8": "", "euc_kr": "^[^一-龥]*[가-힣]{2}[^一-龥]*$", "gb2312": "[一-龥]{2}", "cp1252": "", "cp932": ""}
+ENCODINGS = {
+    "utf-8": "",
+    "euc_kr": "^[^一-龥]*[가-힣]{2}[^一-龥]*$",
+    "gb2312": "[一-龥]{2}",
+    "cp1251": "[а-яё]{4}",
+    "cp1252": "",
+    "cp932": "",
+}
 NUMBERED = re.compile(r"(.*?)(\d+(?:\.\d+)?)(\D*)", re.DOTALL)  # columns FLUX.1, t0.5, 01h: stem, number, ending
 MIN_TIME_NAMES = 7  # columns with names of times, and no others, that are said to be times
 HEAD_BYTES = 1 << 16  # bytes from which the form of a text file is guessed
@@ -254,6 +261,7 @@ def sniff(path: Path, format: str, header_row: int | None) -> Text:
     western = encoding in ("cp1252", "latin-1")
     notes = [f"read as {'Latin-1, as it is no UTF-8' if western else encoding.upper()}"] * (encoding != "utf-8")
     usual = "\t" if format == "tsv" else ","
+    every = every if header_row else _with_hashes(every)
     for count in HEAD_LINES:
         lines = every[: count + (header_row or 0)]
         best, score = usual, (-len(lines), 0)
@@ -306,7 +314,11 @@ def sniff(path: Path, format: str, header_row: int | None) -> Text:
     equal = [i for i in filled if len(rows[i]) == len(names)]
     of_units = [] if headless else _rows_of_units([rows[i] for i in equal])
     units = max(of_units, key=lambda row: len({*row}), default=())  # and not that of types
-    lines_of_names = (header, *of_units) if len({*names}) < len(names) else ()
+    spanned = [k for k, name in enumerate(header) if not name and any(row[k] for row in of_units)]
+    if len(spanned) > 1:  # as merged cells of a sheet
+        over = [*itertools.accumulate(header, lambda left, name: name or left)]
+        header = [over[k] if k in spanned else name for k, name in enumerate(header)]
+    lines_of_names = (header, *of_units) if len({*names}) < len(names) or len(spanned) > 1 else ()
     joined = tuple(" ".join(filter(None, parts)) for parts in zip(*lines_of_names))  # which tell columns apart together
     names, units = (joined, ()) if joined and len({*joined, ""}) > len(joined) else (names, units)
     cells_below = [cell for i in equal for cell in rows[i]]
@@ -339,6 +351,17 @@ def sniff(path: Path, format: str, header_row: int | None) -> Text:
     skip = (equal[len(of_units) - 1] if of_units else start) + 1
     head_lines = tuple(lines[: start + 1])
     return Text(names, best, encoding, skip, comma, units, comments, ", ".join(notes), head_lines)
+
+
+def _with_hashes(lines: list[str]) -> list[str]:
+    """Return lines with "#" before the first ones, if these are comments with a mark of their own, as ";" and "HDR".
+
+    They are if at least three lines begin with one word without digits, and all filled ones below with numbers.
+    """
+    words = [line.split(maxsplit=1)[:1] for line in lines]
+    count = next((i for i, word in enumerate(words) if word != words[0]), 0)
+    marked = count > 2 and not _has_number(words[0]) and all(_has_number(word) for word in words[count:] if word)
+    return [f"#{line}" for line in lines[:count]] + lines[count:] if marked else lines
 
 
 def _listed_names(lines: Sequence[str], count: int) -> tuple[str, ...]:

@@ -52,7 +52,7 @@ IDS = ("object", "obj", "oid", "star", "series", "stay", "hospitalization", "enc
        "symbol", "ticker", "source", "station", "device", "unit", "machine", "kic", "tic", "case", "animal", "id",
        "name")  # fmt: skip
 NO_IDS = {"exposure", "visit", "transit", "ccd", "detector", "field", "night", "image", "filter", "item", "code",
-          "row", "order", "candidate", "candid", "parent", "concept", "program", "user", "location", "site",
+          "row", "order", "candidate", "candid", "parent", "concept", "program", "location", "site",
           "fid", "tid", "bid", "mid", "qid", "grid"}  # fmt: skip
 ID_WORD = re.compile(r"(obj|[eou]|[^aeiou]{1,3})?id|identifier")  # the last word of stay_id, uid and STID
 UNITS = {"unit", "units", "uom", "valueuom", "einheit", "unidad", "unité", "unità", "eenheid"}
@@ -63,15 +63,15 @@ ZONES = re.compile(r"\b(tz|tzcd|timezone|time zone)\b")  # in the words of a nam
 PLACES = {"location", "site"}  # which are ids only where they tell the rows of one time apart
 NUMBERINGS = {"id", "identifier", "ident", "number", "nr", "no",
               "num", "index", "idx", "code", "tag", "table", "key", "serial"}  # fmt: skip
-ERRORS = {"err", "error", "errors", "sig", "sigma", "unc", "uncertainty", "std", "stddev", "stderr", "e"}
-ERROR_MARK = re.compile("^({0})|({0})$".format("|".join(sorted(ERRORS - {"e", "sig"}, key=len, reverse=True))))
+ERRORS = {"err", "error", "errors", "sig", "sigma", "unc", "uncertainty", "std", "stddev", "stderr"}
+ERROR_MARK = re.compile("^({0})|({0})$".format("|".join(sorted(ERRORS - {"sig"}, key=len, reverse=True))))
 NO_FACTS = ERRORS | {"split", "fold", "true"}
 PARTS_OF_DATES = ((1600, 2200), (1, 366), (0, 31), (0, 60))  # ranges of year, month or day of it, day or hour, more
 MARKS = {"<", ">", "<=", ">=", "≤", "≥"}  # in a column of their own
 OPERATORS = {"operator", "qualifier", "relation", "comparator", "nondetect", "nondetects"}  # flags that hold them
 CLOCKS = np.array([0.001, 1, 60, 3600, 86_400, 7 * 86_400, 2_629_746, 31_556_952])  # seconds: ms, s, ..., month, year
 PACES = np.divide.outer(CLOCKS, CLOCKS)  # of one time by another
-CYCLES = (7, 12, 24, 60)  # numbers of days, months, hours and minutes, which then begin anew
+CYCLES = ((1, 7), (1, 12), (1, 24), (1, 60), (24, 24))  # of days, months, hours, minutes; and the hours of days
 LIMIT = re.compile(r"lim\b|\b(limit|limiting|upperlimit|limmag)\b|\b[35] sig(ma)?\b")  # in the words of a name
 FLAG = re.compile(
     r"(flag|flags|quality|qc)\b|"
@@ -315,7 +315,9 @@ class Column:
         span, steps = np.ptp(self.known), np.diff(self.known)
         if (match := CODE.search("".join(self.words[-1:]))) and (match.start() > 0 or len(self.words) > 1):
             return self.goes_one_way(np.zeros(len(self.codes))) or bool(np.median(abs(steps)) > span / 10)
-        return bool(3 * self.distinct <= len(self.codes) and span > MIN_APART * self.distinct > MIN_APART)
+        # Prices in millionths lie apart by large steps; few numbers may be bits.
+        step = max(np.gcd.reduce(steps.astype(np.int64)), 1) if self.distinct > MAX_CODES else 1
+        return bool(3 * self.distinct <= len(self.codes) and span > step * MIN_APART * self.distinct > step * MIN_APART)
 
     def repeats_numbers(self, other: Column) -> bool:
         """Return whether its numbers, more than two different ones, are those of another in all rows that have both."""
@@ -333,7 +335,20 @@ class Column:
     @property
     def counts(self) -> bool:
         """Whether its numbers are consecutive whole ones in any order, as 1, 2, 3, at least two, and some repeat."""
-        return self.whole and 1 < np.ptp(self.known) + 1 == self.distinct < len(self.known)
+        return self.whole and 1 < np.ptp(self.known) + 1 == len(np.unique(self.known)) < len(self.known)
+
+    @property
+    def packs_days(self) -> bool:
+        """Whether its numbers are days such as 20240331.5, which leap at the end of each month."""
+        years, months, days = self.known // 10_000, self.known // 100 % 100, self.known % 100
+        dated = (abs(years - 2000) < 200) & (months >= 1) & (months <= 12) & (days >= 1) & (days < 32)
+        return len(dated) > 0 and bool(dated.all())
+
+    @property
+    def numbers_rows(self) -> bool:
+        """Whether its whole numbers, more than four, rise by 1 from row to row, or begin anew at 0 or 1."""
+        goes_on = (np.diff(self.known) == 1) | np.isin(self.known[1:], (0, 1))
+        return self.whole and self.distinct > MOST_STATES and bool(goes_on.mean() > MOST)
 
     def goes_one_way(self, groups: np.ndarray) -> bool:
         """Return whether more than 95 % of the steps of its numbers or dates from row to row go one way or stay.
@@ -363,7 +378,7 @@ class Column:
 
 def _count(*keys: np.ndarray) -> int:
     """Return how many different rows there are in arrays of codes side by side: _count([0, 0, 1], [5, 5, 5]) is 2."""
-    return np.unique(np.stack(keys), axis=1).shape[1]
+    return len(np.unique(_numbered(*keys)))
 
 
 def _said(names: Iterable[str], text: str, of_one: str | None = None) -> list[str]:
@@ -377,8 +392,16 @@ def _said(names: Iterable[str], text: str, of_one: str | None = None) -> list[st
 
 def _joint(*keys: np.ndarray) -> np.ndarray:
     """Number the combinations of codes in rows, keys [n] each: int [n], -1 where one of a row's codes is negative."""
-    numbers = np.unique(np.stack(keys), axis=1, return_inverse=True)[1].ravel()
-    return np.where(np.min(keys, axis=0) < 0, -1, numbers)
+    return np.where(np.min(keys, axis=0) < 0, -1, _numbered(*keys))
+
+
+def _numbered(first: np.ndarray, *others: np.ndarray) -> np.ndarray:
+    """Number the combinations of integers in rows, arrays [n] each: int64 [n], alike in rows that are alike."""
+    numbers = first
+    for codes in others:  # of numbers, not of pairs, as these are slow to sort
+        low, size = codes.min(initial=0), np.ptp(codes) + 1 if len(codes) else 1
+        numbers = np.unique(numbers, return_inverse=True)[1] * size + (codes - low)
+    return numbers
 
 
 def look(source: Source, na: Sequence[str] = (), names: Sequence[str] | None = None) -> dict[str, Column]:
@@ -795,10 +818,10 @@ class _Proposer:
 
         Candidates hold dates, or are called like times and hold numbers or times of day. In this order, one is likelier
         that is filled in more than half of the rows, that is no clock next to dates, that `in_order` accepts, that has
-        the better name. Instead of numbers, other than Julian dates, a column of dates is taken that changes as often,
-        if it is called like a time or the numbers only count; instead of numbers that go up and down, what `ascending`
-        returns. Without candidates, it is a column of texts that is called like a time, else what `ascending` returns,
-        else a column of one date.
+        the better name. Dates that stay the same within blocks of ids, as of births, count only if all do. Instead of
+        numbers, other than Julian dates, a column of dates is taken that changes as often, if it is called like a time
+        or the numbers only count; instead of numbers that go up and down, what `ascending` returns. Without candidates,
+        it is a column of texts that is called like a time, else what `ascending` returns, else a column of one date.
         """
         clocks = any(c.clock for c in self.unused.values())  # which tell the times of a single day
         times = [c for c in self.unused.values() if c.distinct > 1 or (c.dates and clocks)]
@@ -815,7 +838,9 @@ class _Proposer:
             empty, clock = 2 * (c.codes >= 0).sum() <= len(c.codes), not c.dates and bool(dated) and c.clock
             return empty, clock, not self.in_order(c), TIME.rank(c.words)
 
-        best = min([*named, *dated], key=rank)
+        blocks = [c for c in self.unused.values() if looks_like_id(c.name) and c.in_blocks and c.distinct > 1]
+        of_rows = [c for c in dated if all(c.varies(block.codes) for block in blocks)]  # and not of births
+        best = min([*(c for c in named if not c.dates), *(of_rows or dated)], key=rank)
         # Dates are plainer than numbers, except Julian ones, where they change from row to row like these.
         if not best.dates and TIME.rank(best.words) >= TIME.words.index("time"):
             usual = named + (dated if best.counts else [])
@@ -859,6 +884,7 @@ class _Proposer:
             level = [c for c in numbers if (inside[c.name] >= 0).all() and inside[c.name].any()]
             if looks_like_id(id.name) and self.rows - id.runs > MIN_RUN and rising == level:
                 likely = likely or rising
+        likely = [c for c in likely if not c.packs_days] or likely
         if not likely:
             return None
         best = max(likely, key=lambda c: ((steps[c.name] > 0).mean(), bool((steps[c.name] != 1).any())))
@@ -1042,15 +1068,23 @@ class _Proposer:
             name: c for name, c in self.unused.items() if (c.distinct > 1 if one else c.varies(self.series))
         }
         fixed = [c for name, c in self.unused.items() if name not in self.varying and c.distinct > 0]
-        candidates = [*self.other_ids, *(c for c in fixed if looks_like_id(c.name))]
+        self.other_ids = [c for c in self.other_ids if not self.called_unit(c)]
+        candidates = [*self.other_ids, *(c for c in fixed if looks_like_id(c.name) and not self.called_unit(c))]
         group = next((c.name for c in candidates if c in fixed and 1 < c.distinct < count), None)
         if group is not None:
             text = f"{group!r} repeats across series: a random split would put the same {group} on both sides;"
             self.doubts.append(f"{text} --split-by {group}?")
+        for c in self.other_ids:
+            if max(c.distinct, count) < _count(self.series, c.codes) <= self.rows / MIN_RUN:
+                text = f"{c.name!r} is called like an id, too, and not read: {self.id_with(c)} joins both; if the other"
+                self.doubts.append(f"{text} says what was measured, --id {shlex.quote(c.name)} and that as --channel")
         numeric = {name: c for name, c in self.varying.items() if c.numeric}
         outcomes = [name for name, c in numeric.items() if self.is_outcome(c)]
         self.outcomes = outcomes if any(not looks_like_id(name) for name in numeric.keys() - {*outcomes}) else []
         self.varying_numbers = {name: c for name, c in numeric.items() if name not in self.outcomes}
+        parts = [c for c in fixed if c.distinct > 1 and ({*c.words} & {*PASSBANDS} or self.called_unit(c))]
+        text = f": the same throughout each series; if several are of one object, --id {shlex.quote(group or 'file')}"
+        self.doubts += _said((c.name for c in parts[:1]), f"{text} --channel {''.join(c.name for c in parts[:1])}")
         facts = [c for c in fixed if c not in self.other_ids]
         label, static = _of_series(facts, count, None, self.doubts, self.outcomes)
         if "static" not in self.named and static:
@@ -1063,8 +1097,8 @@ class _Proposer:
         Its name decides, such as died. A name with another sense, such as discharge, is none if the numbers are many in
         each series; at most two whole numbers are one if the name is one of events in time, such as is_anomaly.
         """
-        several = _count(self.series, column.codes) > 2 * _count(self.series) and not column.names_classes
         if looks_like_outcome(column.name):
+            several = _count(self.series, column.codes) > 2 * _count(self.series) and not column.names_classes
             return not (several and OUTCOMES.intersection(column.words) <= OTHER_SENSES)
         return column.whole and column.distinct <= 2 and not MARKS_OF_TIMES.isdisjoint(column.words)
 
@@ -1182,11 +1216,14 @@ class _Proposer:
             self.maybe_values.remove(scale)
             text = f"{scale.name!r} is proposed as a position of each observation, as it goes one way through the rows"
             self.doubts.append(f"{text} of one time (--positions)")
-        elif channel is None and bare:
-            text = f"{bare:,} of {self.rows:,} rows seen repeat the series and time of another"
-            classes = [c for c in self.maybe_values if c.names_classes or c.name in self.coordinates][:MAX_CLASSES]
+        elif bare and (channel is None or bare > self.rows / 20):
+            what = "series and time" if channel is None else "series, time and channel"
+            text = f"{bare:,} of {self.rows:,} rows seen repeat the {what} of another"
+            texts = [c for name, c in self.varying.items() if c.text and name not in {*self.flags, *self.outcomes}]
+            classes = [c for c in [*texts, *self.maybe_values] if c.names_classes or c.name in self.coordinates]
+            classes = [c for c in classes if c is not channel][:MAX_CLASSES]
             sets = itertools.chain.from_iterable(itertools.combinations(classes, count) for count in (1, 2, 3))
-            apart = next((some for some in sets if self.repeated_rows(*(c.codes for c in some)) < bare / 20), ())
+            apart = next((some for some in sets if self.repeated_rows(*keys, *(c.codes for c in some)) < bare / 20), ())
             if apart:
                 names = listed([c.name for c in apart])
                 text += f", but for {names}: if these say which object it is, {self.id_with(*apart)}"
@@ -1200,12 +1237,14 @@ class _Proposer:
     def says_time(self, column: Column) -> bool:
         """Return whether a column says the time of each row again, as the end of an interval does next to its begin.
 
-        Its numbers keep pace with the times, as ages do; or they go one way within series, and differ only where the
-        times do, and are called like times, or are consecutive whole numbers that differ wherever the times do.
+        Its numbers keep pace with the times, as ages do, or count the rows, and may begin anew, as trials do; or they
+        go one way within series, and differ only where the times do, and are called like times, or are consecutive
+        whole numbers that differ wherever the times do.
         """
+        if column.numbers_rows:
+            return True
         named, codes = TIME.fits(column.words), column.codes
-        counts = column.counts or (column.whole and (np.diff(column.numbers) == 1).mean() > MOST)  # pyright: ignore
-        if not (named or counts) or not column.goes_one_way(self.series):  # which is seen soonest
+        if not (named or column.counts) or not column.goes_one_way(self.series):  # which is seen soonest
             return self.keeps_pace(column)
         both = _count(self.series, codes, self.times)
         again = both == _count(self.series, self.times) and (named or both == _count(self.series, codes))
@@ -1297,9 +1336,10 @@ class _Proposer:
         parts: list[str] = []
         for c in self.columns.values():
             first, last = PARTS_OF_DATES[min(len(parts), len(PARTS_OF_DATES) - 1)]
-            if not (c.whole and first <= c.known.min() and c.known.max() <= last):
+            fits = c.whole and first <= c.known.min() and c.known.max() <= last
+            if not fits and len(parts) > 1:
                 break
-            parts.append(c.name)
+            parts = [*parts, c.name] if fits else []  # one alone is no year
         text = " look like parts of dates: name them in a first line, as by year,month,day,hour or year,doy,hour"
         self.doubts += _said(parts if len(parts) > 1 else [], text)
         values, errors = ([self.columns[name] for name in self.values[start::2]] for start in (0, 1))
@@ -1358,7 +1398,8 @@ class _Proposer:
         text = ": zones of the times, which are read without them; give all times in one zone first"
         self.doubts += _said((c.name for c in zones), text)
         columns = [c for c in columns if c not in zones]
-        codes = [c for c in columns if c.names_classes and (c.codes >= 0).all() and not looks_like_id(c.name)]
+        codes = [c for c in columns if c.names_classes and not looks_like_id(c.name)]
+        codes = [c for c in codes if c.name in self.values or (c.codes >= 0).all()]
         unread = [c for c in columns if c.name not in self.values]
         rest = [c for c in unread if c not in codes]
         numbers = [c.name for c in rest if c.numeric and not looks_like_id(c.name)]
@@ -1458,17 +1499,19 @@ def _parts_of_dates(time: Column, columns: Iterable[Column]) -> list[str]:
     """Return the names of columns of whole numbers that only repeat a part of the times, such as the month.
 
     If the times are dates, the parts are year, month, day, hour, weekday and day of the year; if they are decimal
-    years, such as 2024.25, year and month; of other numbers, a cycle such as that of a week, which begins anew. A
-    column may differ from the part by a constant. Columns that are called like ids are passed over.
+    years, such as 2024.25, year and month; of other numbers, a cycle such as that of a week, which begins anew, and
+    the hour, as of days. A column may differ from the part by a constant. Columns that are called like ids are passed
+    over.
     """
-    whole = [c for c in columns if c.whole and c.distinct > 1 and not looks_like_id(c.name)]
+    varying = [c for c in columns if c.distinct > 1 and not looks_like_id(c.name)]
+    whole = [c for c in varying if c.whole]
     stamps: Any = time.numbers
     if stamps is not None and not time.whole and (abs(time.known - 2000) < 1000).all():
         parts = [(stamps, 9999), (12 * stamps, 12)]
         whole = [c for c in whole if c.distinct > 2]
     elif stamps is not None:
-        parts = [(stamps, size) for size in CYCLES if np.ptp(time.known) > 2 * size]
-        whole = [c for c in whole if np.ptp(c.known) + 1 in CYCLES]
+        parts = [(pace * stamps, size) for pace, size in CYCLES if pace * np.ptp(time.known) > 2 * size]
+        whole = [c for c in varying if c.numeric and c.distinct > MOST_STATES and np.ptp(c.known) > 1]
     elif time.days is None or not whole:
         return []
     else:
@@ -1503,7 +1546,7 @@ def _bare_name(words: Iterable[str]) -> str:
 
     Marks at either end of a word are cut off. A name of marks alone gives "", and one of "mag" besides gives "mag".
     """
-    bare = [word for word in (ERROR_MARK.sub("", word) for word in words if word not in ERRORS) if word]
+    bare = [word for word in (ERROR_MARK.sub("", word) for word in words if word not in {*ERRORS, "e"}) if word]
     return "".join([word for word in bare if word != "mag"] or bare)
 
 
@@ -1515,7 +1558,7 @@ def _errors_by_name(columns: Iterable[Column]) -> dict[str, str]:
     one that is called error alone.
     """
     columns = [c for c in columns if c.numeric]
-    marked = [c for c in columns if c.is_error or any(map(ERROR_MARK.search, c.words))]
+    marked = [c for c in columns if c.is_error or any(word == "e" or ERROR_MARK.search(word) for word in c.words)]
     values = {stem: c.name for c in reversed(columns) if c not in marked and (stem := _bare_name(c.words))}
     pairs = {}
     for c, stem in ((c, _bare_name(c.words)) for c in marked):
