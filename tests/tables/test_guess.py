@@ -688,6 +688,13 @@ def test_an_hour_of_days_and_numbers_of_rows_are_no_values(name, tmp_path):
     assert looked_at(table, tmp_path)[0].values == (name, "Kp", "ap")
 
 
+def test_of_a_date_and_numbers_that_are_called_alike_the_first_is_the_time(tmp_path):
+    table = pd.DataFrame(
+        {"TimeString": stamps(80), "Time_ms": 44713423611.1 + np.arange(80), "x": DRAW.normal(size=80)}
+    )
+    assert looked_at(table, tmp_path)[0].time == "TimeString"
+
+
 def test_a_date_of_birth_is_not_the_time(tmp_path):
     rows = [
         (f"P{p}", f"{11 + p}.03.1950", f"{13 + 2 * k}.01.2020", *DRAW.normal(size=2))
@@ -704,7 +711,8 @@ def test_of_numbers_that_ascend_those_that_pack_days_are_not_the_time(tmp_path):
     table = pd.DataFrame(
         {"c": when.strftime("%Y%m%d.500"), "jdn": 2452696 + np.arange(80), "tsi": DRAW.normal(size=80)}
     )
-    assert looked_at(table, tmp_path)[0].time == "jdn"
+    schema = looked_at(table, tmp_path)[0]
+    assert (schema.time, schema.values) == ("jdn", ("tsi",))
 
 
 def test_an_age_is_the_time_of_each_id(tmp_path):

@@ -839,8 +839,8 @@ class _Proposer:
             return empty, clock, not self.in_order(c), TIME.rank(c.words)
 
         blocks = [c for c in self.unused.values() if looks_like_id(c.name) and c.in_blocks and c.distinct > 1]
-        of_rows = [c for c in dated if all(c.varies(block.codes) for block in blocks)]  # and not of births
-        best = min([*(c for c in named if not c.dates), *(of_rows or dated)], key=rank)
+        of_rows = [c for c in dated if all(c.varies(block.codes) for block in blocks)] or dated  # and not of births
+        best = min([c for c in [*named, *dated] if c in of_rows or not c.dates], key=rank)
         # Dates are plainer than numbers, except Julian ones, where they change from row to row like these.
         if not best.dates and TIME.rank(best.words) >= TIME.words.index("time"):
             usual = named + (dated if best.counts else [])
@@ -1237,11 +1237,11 @@ class _Proposer:
     def says_time(self, column: Column) -> bool:
         """Return whether a column says the time of each row again, as the end of an interval does next to its begin.
 
-        Its numbers keep pace with the times, as ages do, or count the rows, and may begin anew, as trials do; or they
-        go one way within series, and differ only where the times do, and are called like times, or are consecutive
-        whole numbers that differ wherever the times do.
+        Its numbers keep pace with the times, as ages do, or count the rows, and may begin anew, as trials do, or are
+        days such as 20240331.5; or they go one way within series, and differ only where the times do, and are called
+        like times, or are consecutive whole numbers that differ wherever the times do.
         """
-        if column.numbers_rows:
+        if column.numbers_rows or (column.packs_days and column.goes_one_way(self.series)):
             return True
         named, codes = TIME.fits(column.words), column.codes
         if not (named or column.counts) or not column.goes_one_way(self.series):  # which is seen soonest
