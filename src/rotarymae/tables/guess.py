@@ -1060,7 +1060,8 @@ class _Proposer:
 
         The label is the column that looks like one; the groups are ids whose cells repeat across series, such as
         patients. Either is None without one. Also sets `self.varying`, `self.outcomes` and `self.varying_numbers`. With
-        a single series, or one in each row, all columns with different cells vary.
+        a single series, or one in each row, all columns with different cells vary. A band or unit that is the same
+        throughout each series is said, and so are ids that cross the one of the series.
         """
         count = int(self.series.max(initial=-1)) + 1
         one = count in (0, 1, self.rows)  # which does not show what is the same throughout each
@@ -1082,9 +1083,10 @@ class _Proposer:
         outcomes = [name for name, c in numeric.items() if self.is_outcome(c)]
         self.outcomes = outcomes if any(not looks_like_id(name) for name in numeric.keys() - {*outcomes}) else []
         self.varying_numbers = {name: c for name, c in numeric.items() if name not in self.outcomes}
-        parts = [c for c in fixed if c.distinct > 1 and ({*c.words} & {*PASSBANDS} or self.called_unit(c))]
-        text = f": the same throughout each series; if several are of one object, --id {shlex.quote(group or 'file')}"
-        self.doubts += _said((c.name for c in parts[:1]), f"{text} --channel {''.join(c.name for c in parts[:1])}")
+        parts = (c for c in fixed if c.distinct > 1 and ({*c.words} & {*PASSBANDS} or self.called_unit(c)))
+        if (part := next(parts, None)) is not None:
+            text = f"{part.name!r} is the same throughout each series; if several are of one object, --id"
+            self.doubts.append(f"{text} {shlex.quote(group or 'file')} --channel {shlex.quote(part.name)}")
         facts = [c for c in fixed if c not in self.other_ids]
         label, static = _of_series(facts, count, None, self.doubts, self.outcomes)
         if "static" not in self.named and static:
@@ -1204,8 +1206,8 @@ class _Proposer:
 
         It is the first of the possible values whose numbers go one way among such rows and tell them apart, and is
         taken off these, if more than a twentieth of all rows repeat the series, time and channel (None without one) of
-        another. If there is neither such a column nor a channel, the rows are said, and the fewest classes, at most
-        three, that together tell them apart.
+        another. If there is no such column, the rows are said, next to a channel only if they are so many, and the
+        fewest classes, at most three, that together tell them apart.
         """
         keys = [] if channel is None else [channel.codes]
         bare, rows = self.repeated_rows(*keys), _joint(self.series, self.times, *keys)
