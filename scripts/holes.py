@@ -1,7 +1,7 @@
 """Hide holes of 1, 4, 16 and 64 median gaps, and the end, in series that a fit did not see; score answers and bands.
 
     python scripts/holes.py glucose --minutes 2
-    python scripts/holes.py vitals --data shared/data --minutes 2
+    python scripts/holes.py vitals --data shared/data --further 7000
     python scripts/holes.py plasticc --data shared/data --further 2000
 
 Tables: glucose (generated: 120 days of a sensor, every 5 minutes, with meals), days (the same, 60 series of five
@@ -11,7 +11,7 @@ bands, 1,500 objects), co2 (statsmodels; one series, scored on the training seri
 quarter of the series is held out. Every hole is of one channel, between two of its observations. Errors are in the unit
 of each channel, over the better one of straight line and mean; 1.02 is "no worse". A second figure is of standardised
 values, in which no bright object outweighs all others. The same figures follow for any-series, which trains on no
-table. With --further, so many other objects of PLAsTiCC are scored.
+table. With --further, so many other objects of PLAsTiCC or records of PhysioNet are scored, too.
 
 Then every series is forecast from eight times in its second half, for a quarter of the series (of vitals the second
 day, of co2 400 weeks). By time ahead, errors are over the best of the last value, the value of one season before,
@@ -45,7 +45,7 @@ LENGTHS = (1, 4, 16, 64)  # median gaps of the channel
 HOLES = 3  # per series; of a single series so many that an eighth of it is hidden, at most forty
 DRAWS = 4  # of holes in the same series: a share of 68 % among 150 hidden values is known to 4 points only
 COPIES = 8  # of a single series, with holes of their own
-OBJECTS = 1500  # of PLAsTiCC, to learn from and to score
+PUBLIC = {"plasticc": 1500, "vitals": 1200}  # objects or records, to learn from and to score
 LEAST = 20  # hidden observations of a channel, to be scored
 
 
@@ -69,11 +69,24 @@ def glucose(days: int = 120, seed: int = 0) -> SeriesDataset:
     return SeriesDataset.from_arrays(times, values)
 
 
-def curves(data: Path) -> SeriesDataset:
-    """Return all light curves of PLAsTiCC."""
-    from rotarymae_experiments.data import plasticc
+def public(name: str, data: Path, part: slice) -> SeriesDataset:
+    """Return some light curves of PLAsTiCC, or heart rates and mean pressures of PhysioNet 2012 ("vitals").
 
-    return plasticc.read(data / "plasticc")[0]
+    Objects (or records) are in a random order, which is always the same; those of `part` in it are returned. Records
+    with fewer than five values are left out.
+    """
+    from rotarymae_experiments.data import physionet, plasticc
+
+    whole = plasticc.read(data / "plasticc")[0] if name == "plasticc" else physionet.read(data / "physionet2012")
+    whole = whole.select(np.sort(np.random.default_rng(0).permutation(len(whole))[part]))
+    if name == "plasticc":
+        return whole
+    names = np.array(whole.channel_names, dtype=object)[channel_index(whole)]
+    kept = np.isin(names, ("HR", "MAP"))
+    parts = [np.flatnonzero(kept[a:b]) + a for a, b in zip(whole.offsets, whole.offsets[1:], strict=False)]
+    parts = [rows for rows in parts if len(rows) > 4]
+    columns = (np.asarray(whole.times), np.asarray(whole.values), names)
+    return SeriesDataset.from_arrays(*([column[rows] for rows in parts] for column in columns), duplicates="mean")
 
 
 def table(name: str, data: Path) -> SeriesDataset:
@@ -121,19 +134,7 @@ def table(name: str, data: Path) -> SeriesDataset:
         weeks = co2.load_pandas().data["co2"].dropna()  # pyright: ignore
         days = weeks.index.to_numpy().astype("datetime64[D]").astype(float)
         return SeriesDataset.from_arrays([days], [weeks.to_numpy()])
-    if name == "plasticc":
-        whole = curves(data)
-        return whole.select(np.sort(np.random.default_rng(0).permutation(len(whole))[:OBJECTS]))
-    from rotarymae_experiments.data import physionet
-
-    records = physionet.read(data / "physionet2012")
-    records = records.select(np.sort(np.random.default_rng(0).permutation(len(records))[:1200]))
-    names = np.array(records.channel_names, dtype=object)[channel_index(records)]
-    kept = np.isin(names, ("HR", "MAP"))
-    parts = [np.flatnonzero(kept[a:b]) + a for a, b in zip(records.offsets, records.offsets[1:], strict=False)]
-    parts = [rows for rows in parts if len(rows) > 4]
-    columns = (np.asarray(records.times), np.asarray(records.values), names)
-    return SeriesDataset.from_arrays(*([column[rows] for rows in parts] for column in columns), duplicates="mean")
+    return public(name, data, slice(PUBLIC[name]))
 
 
 def holes(dataset: SeriesDataset, length: int, count: int, seed: int = 0) -> np.ndarray:
@@ -238,8 +239,12 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("data"))
     parser.add_argument("--minutes", type=float)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--further", type=int, default=0, help="score so many other objects of PLAsTiCC, too")
+    parser.add_argument(
+        "--further", type=int, default=0, help="score so many other objects of PLAsTiCC or records of PhysioNet, too"
+    )
     options = parser.parse_args()
+    if options.further and options.table not in PUBLIC:
+        parser.error(f"--further scores other series of {' and '.join(PUBLIC)} only")
     warnings.simplefilter("ignore")
     dataset = table(options.table, options.data)
     order = np.random.default_rng(1).permutation(len(dataset))
@@ -256,12 +261,12 @@ def main() -> None:
             print(f"{options.table} {length:3d} gaps: {score(pipeline, train_part, test, masks)}", flush=True)
     print(f"{options.table} the end:  {score(pipeline, train_part, test, [ends(test)])}", flush=True)
     if options.further:
-        whole = curves(options.data)
-        order = np.random.default_rng(0).permutation(len(whole))[OBJECTS : OBJECTS + options.further]
-        others = whole.select(np.sort(order))
+        first = PUBLIC[options.table]
+        others = public(options.table, options.data, slice(first, first + options.further))
         for length in LENGTHS:
             masks = [holes(others, length, HOLES)]
             print(f"further {length:3d} gaps: {score(pipeline, train_part, others, masks)}", flush=True)
+        print(*forecasts(options.table, pipeline, others), sep="\n", flush=True)
     print(f"season {find_season(train_part).time:.4g}")
     print(*forecasts(options.table, pipeline, test if several else dataset), sep="\n")
 
