@@ -320,7 +320,10 @@ def labels(column: pa.Array, name: str) -> pa.Array:
 
     Texts lose the whitespace around them. Missing are nulls, empty texts, NaN and infinity; words such as "NA" are
     labels. Floats become int64 if some are missing and all others whole, since pandas makes floats of such integers; a
-    column of nulls becomes large_string. The name is for messages.
+    column of nulls becomes large_string.
+
+    Args:
+        name: of the column, for messages.
 
     Raises:
         InputError: integers beyond int64; floats beyond 2^53 (of 32 bits 2^24), which are not exact; a column of
@@ -361,10 +364,16 @@ def labels(column: pa.Array, name: str) -> pa.Array:
 
 
 def typed(texts: pa.Array, integers: bool = True) -> pa.Array:
-    """Convert a column of texts to numbers, null where a text is; the column itself if some is none, or all are null.
+    """Convert a column of texts to numbers, if all that are not null are written as numbers without whitespace.
 
-    Numbers have no whitespace around them; a text with a leading zero, such as 01, is none, and inf is one. With
-    `integers`, they become int64 if all are whole (1, but not 1.0) and have at most 18 digits; else float64.
+    A text with a leading zero, such as 01, counts as no number, and inf as one.
+
+    Args:
+        integers: whether the numbers become int64 if all are whole (1, but not 1.0) and have at most 18 digits. If they
+            are not, or without `integers`, they become float64.
+
+    Returns:
+        The numbers, null where the text is null; the column itself if some text is no number, or all are null.
     """
     known = texts.drop_null()
     if integers and len(known) and matches(known, r"^(0|-?[1-9][0-9]{0,17})$").all():
@@ -399,10 +408,16 @@ def encode(column: pa.Array) -> tuple[np.ndarray, pa.Array]:
 
 
 def encode_labels(column: pa.Array, name: str) -> tuple[np.ndarray, pa.Array]:
-    """Convert a column of ids or channels by `labels`, and number the distinct ones, as `encode` does.
+    """Convert a column of ids or channels by `labels`, and number the distinct ones.
 
-    The name is for messages. Raises InputError for numbers too large to be exact, or a column of a type that holds no
-    labels.
+    Args:
+        name: of the column, for messages.
+
+    Returns:
+        Codes int64 [n], -1 where a label is missing, and the distinct labels that they index, as they first appear.
+
+    Raises:
+        InputError: numbers too large to be exact, or a column of a type that holds no labels.
     """
     if not is_text(column.type):
         return encode(labels(column, name))

@@ -120,12 +120,12 @@ class Text:
     """The form of a text file that holds a table.
 
     Attributes:
-        names: of the columns, one for each cell of a row; "unnamed 2" for the second one if its name is empty.
+        names: of the columns, one for each cell of a row; "unnamed 2" for the second column if its name is empty.
         separator: the character between cells; " " for runs of blanks.
         encoding: Python's name of it.
         skip: number of lines before the first row of cells: header, units, and what stands above.
         comma: whether numbers have decimal commas.
-        units: the unit of each column, "" for none, from a row of units below the header; () without such a row.
+        units: the unit of each column, from a row of units below the header, "" for none; () without such a row.
         comments: whether lines below the header that begin with "#" are comments, not rows.
         note: a text on what was guessed; "" for a plain file.
         head: the lines up to the header and with it; == does not compare them.
@@ -193,9 +193,14 @@ def _is_in(encoding: str, path: Path) -> bool:
 def sniff_all(paths: Sequence[Path], said: Sequence[Path], format: str, header_row: int | None) -> list[Text]:
     """Guess the form of each of several text files, as `sniff` does; return the forms in the order of the files.
 
-    To open thousands of files fast, a file gets the form of the first one without a closer look, if both are UTF-8 and
-    begin with the same lines up to the header, and the first has no row of units. Without a header, the first rows of
-    both must also have numbers in the same cells. Messages call the `paths`, one at least, by the names in `said`.
+    To open thousands of files fast, a file gets the form of the first one without a closer look, if both are UTF-8, the
+    first has no row of units, and both begin with the same lines up to the header. Without a header, the first rows of
+    both must also have numbers in the same cells.
+
+    Args:
+        paths: the files, at least one.
+        said: what messages call each: the file itself, or that of which it is a copy.
+        format, header_row: as for `sniff`, which also says what is raised.
     """
     texts: list[Text] = []
     for path, name in zip(paths, said, strict=True):
@@ -250,8 +255,10 @@ def _beginning(path: Path, count: int) -> tuple[list[str], str]:
 def sniff(path: Path, format: str, header_row: int | None) -> Text:
     """Guess the form of a text file from its beginning: encoding, separator, header, and rows of units below it.
 
-    A comma of "csv", or a tab of "tsv", the `format`, is the separator, unless another splits the lines better. The
-    line `header_row`, counted from 1, names the columns; None guesses it.
+    Args:
+        path: the file.
+        format: "csv" or "tsv"; a comma or a tab is the separator, unless another splits the lines better.
+        header_row: the line, counted from 1, that names the columns; None guesses it.
 
     Raises:
         InputError: the file ends before the header, or its line is empty ("empty-file"); most lines have more cells
@@ -389,10 +396,12 @@ def _is_plain(line: str) -> bool:
 def _rows_of(lines: Sequence[str], separator: str) -> list[list[str]]:
     """Split each line of a file into cells; return a list of texts for each line.
 
-    The `separator` is the character between cells, which blanks may follow; or " " for runs of blanks and tabs, with
-    which lines with bars at both ends, as in headers of IPAC files, are split at bars. An empty line has no cells, nor
-    has a comment that lists the name of a column (`LISTED_NAME`); other comments are split without "#" and blanks in
-    front. Each line is split alone, so a quoted cell ends with it.
+    An empty line has no cells, nor has a comment that lists the name of a column (`LISTED_NAME`). Other comments are
+    split without "#" and blanks at the beginning. Each line is split alone, so a quoted cell that goes on in the next
+    line ends with the line.
+
+    The `separator` is the character between cells, which blanks may follow; or " " for runs of blanks and tabs. With
+    " ", lines with bars at both ends, as in headers of IPAC files, are split at bars.
     """
     lines = ["" if LISTED_NAME.match(line) else line.lstrip("# ") if line[:1] == "#" else line for line in lines]
     if separator == " ":
@@ -416,8 +425,9 @@ def _header(rows: list[list[str]], lines: Sequence[str], given: int | None) -> t
         given: the line of the header, counted from 1, if the user named it; None looks for it.
 
     Returns:
-        The index of the header in `rows`; its number of cells; and the share, 0 to 1, of the later rows that have as
-        many, or, if these are more, one more. Without a later row it is 1 for a header of several cells, else 0.
+        The index of the header in `rows`, from 0; its number of cells; and the share, 0 to 1, of the later rows that
+        fit it. Rows with as many cells fit; or, if these are more, rows with one cell more. Without a later row the
+        share is 1 for a header of several cells, and 0 for one cell.
     """
     filled = [i for i, row in enumerate(rows) if any(cell.strip() for cell in row)]
     if given is not None:
@@ -455,10 +465,10 @@ def values_in(stem: str) -> str:
 def numbers_in(names: Iterable[str], stem: str) -> dict[str, Any]:
     """Return the numbers in the names of numbered columns: {"FLUX.1": 1, "FLUX.2.5": 2.5} for the stem "FLUX.".
 
-    Behind the number there may be an ending, as the h of 01h, the same in all: names with a rarer one are left out.
-
     Args:
-        names: names of columns; those without the stem, or a number behind it, are left out.
+        names: names of columns; those without the stem, or a number behind it, are left out. Behind the number there
+            may be an ending, such as the h of 01h: the most frequent ending counts, which may be "", and names with
+            another one are left out.
         stem: what stands before the numbers; "" for names that begin with numbers, such as 1990, 400.5 or 01h.
 
     Returns:
@@ -480,9 +490,12 @@ def numbers_in(names: Iterable[str], stem: str) -> dict[str, Any]:
 def _second_header(rows: list[list[str]], filled: Sequence[int], first: int) -> int:
     """Return the index of the row that names the columns: `first`, or one below it. Blank rows do not count.
 
-    It is the row below, if that holds names and `first` only numbers them, 1, 2, 3, ... It is the third row if that has
-    different words as names, while the second and the fourth have numbers: then the first two describe the table. The
-    `rows` are the cells of each line, `filled` the indices of those that are not blank.
+    The row below is taken if `first` only numbers the columns, 1, 2, 3, ..., and the row below has equally many cells
+    with names. The third row is taken if it has different words as names, while the second and the fourth row have
+    numbers: then `first` and the second row describe the whole table.
+
+    `rows` are the cells of each line, `filled` the indices of the rows that are not blank, and `first` that of the row
+    that seems to be the header.
     """
     after = [i for i in filled if i >= first][:4]
     above_names = len(after) > 1 and len(rows[after[1]]) == len(rows[first]) and _are_names(rows[after[1]])
@@ -528,10 +541,17 @@ def _has_number(row: Sequence[str]) -> bool:
 def _are_values(names: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
     """Return whether `names`, the cells of a presumed header, are values like those in the rows `below` it.
 
-    From left to right, the first of one of these columns decides: of mostly dates, its name counted, whether the name
-    is one; of mostly numbers, with a word as name, that it is none. Else a name must be a number above numbers, with
-    two exceptions, where such names ascend from left to right: in equal steps, at least four, or two of which the first
-    is 0 or 1; or with digits only, where one is farther outside the range of the numbers below it than that is wide.
+    Columns are looked at from left to right, and the first of one of these two kinds decides:
+
+    - of mostly dates, its name counted: True if the name is a date, otherwise False;
+    - of mostly numbers, with a word as name (neither a number nor a mark of a missing value): False.
+
+    If no column decides, it is True if a name is a number above numbers, with two exceptions. Both apply only if the
+    numbers among the names ascend from left to right:
+
+    - False if they ascend in equal steps and are at least four, or at least two of which the first is 0 or 1;
+    - False if all are written with digits only, and one is farther outside the range of the numbers below it than that
+      range is wide.
     """
     numbers, above = [], []  # of the header, and whether each above numbers is like these
     for name, *column in itertools.zip_longest(names, *below, fillvalue=""):
@@ -623,8 +643,9 @@ def _check_size(path: Path, size: int) -> None:
 def rows_of_json(path: Path) -> pa.Table | None:
     """Read a JSON file of rows that are lists as an Arrow table; return None for a JSON file of another form.
 
-    The names of the columns are the first row, or a list next to that of rows, under any keys, as in {"columns":
-    ["time", "x"], "data": [[0, 1.5]]}; else "column 1", "column 2", ... Columns of mixed types become texts.
+    The names of the columns are the first row, or a list next to that of rows, as in {"columns": ["time", "x"], "data":
+    [[0, 1.5]]}; the keys may have any names. Without names, the columns are called "column 1", "column 2", ... Columns
+    of mixed types become texts.
 
     Raises:
         InputError: a file that is too large to be read whole ("too-large").
@@ -688,10 +709,13 @@ def _of_one_type(column: Sequence[Any]) -> pa.Array:
 def sheet_as_text(path: Path, changed: int) -> Path:
     """Copy the first sheet of an Excel file to a CSV file in the temporary folder; return the copy's path.
 
-    Each row becomes the line of its number; blank rows at the end are left out. Lines are as wide as the longest row
-    of whose cells, up to its last filled one, at least half are filled. A row that fills its first cell alone, such as
-    a title, becomes a line of one cell. Equal calls return the same copy, and warn once; `changed`, the time of the
-    last change, is there for a new copy after it.
+    Each row becomes a line, blank rows empty ones, so that lines are numbered as in the sheet; blank rows at its end
+    are left out. Lines are as wide as the longest row, up to its last filled cell, of whose cells at least half are
+    filled; cells further right are left out. A row that fills its first cell alone, such as a title above the header,
+    becomes a line of one cell.
+
+    Equal calls return the same copy, and warn once; `changed`, the time of the last change, is there for a new copy
+    after it.
 
     Raises:
         InputError: openpyxl is not installed; the sheet is too large ("too-large").

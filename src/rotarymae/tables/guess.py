@@ -159,9 +159,10 @@ class Proposal:
 
     Attributes:
         schema: the whole layout, with what the user named and what is proposed.
-        given: {field of the schema: proposed value}, without the fields that the user named.
-        label: the column that looks like the label of each series; or None.
-        split: a column whose cells repeat across series, such as one of patients, by which to split; or None.
+        given: {field of the schema: proposed value}; fields that the user named are not among them.
+        label: the column that looks like the label of each series; None without one.
+        split: a column, such as one of patients, whose cells repeat across series; a random split would put such series
+            on both sides. None without one.
         unsure: sentences on what is doubtful, for the user.
     """
 
@@ -188,9 +189,10 @@ def pieces(name: str) -> list[str]:
 
 
 def looks_like_id(name: str) -> bool:
-    """Return whether the name of a column suggests ids of objects, as objectId, stay_id, patient and serial_number do.
+    """Return whether the name of a column suggests ids of objects, as objectId, stay_id and patient do.
 
-    Its last word is one for ids, or its only word one for an object, and none is one for another thing, as in image_id.
+    It does if its last word is one for ids, or its only word one for an object, and for serial_number and the like.
+    False if any word is one for another thing, as in image_id, night_id and item_id.
     """
     words = pieces(name)
     if {*words, *(word.removesuffix("id") for word in words)} & NO_IDS:  # ccdid, too
@@ -214,14 +216,18 @@ class Column:
     Attributes:
         name: of the column.
         words: its name, split by `pieces`.
-        cells: Arrow array [n]; texts without blanks around them, and spans of time cut to their starts.
+        cells: Arrow array [n]; texts are without blanks around them, and a span from one date to another is cut to its
+            start.
         dates: whether it holds dates: of a date type, as texts, or as whole numbers such as 20240331.
         clock: whether it holds times of day or durations.
         text: whether its cells are texts that are not read as numbers; they may be dates or times of day.
-        formats: strptime formats, each of which reads all its dates; () without dates, for ISO dates and date types.
+        formats: strptime formats, each of which reads all its dates; () without dates, and for ISO dates and date
+            types.
         listed: whether the cells are the entries of lists in the table.
-        codes: int64 [n], number of each cell among the different ones by first appearance; -1 where it is missing.
-        numbers: float64 [n], NaN where a cell is missing or no number, the limit in "<0.01"; None without numbers.
+        codes: int64 [n], number of each cell among the different ones, in the order of first appearance; -1 where it is
+            missing.
+        numbers: float64 [n], NaN where a cell is missing or no number; None for a column that holds no numbers. A limit
+            such as "<0.01" counts as its number.
     """
 
     name: str
@@ -263,9 +269,10 @@ class Column:
 
     @property
     def names_classes(self) -> bool:
-        """Whether it repeats few texts or whole numbers, as names of channels or classes do; no dates or times of day.
+        """Whether it repeats few texts or whole numbers, as names of channels or classes do.
 
-        Few are at most 20 different numbers or 2,000 different texts, and at most a third as many as rows.
+        Few are at most 20 different numbers or 2,000 different texts, and at most a third as many as rows. False for
+        columns of dates and times of day, and empty ones.
         """
         few = 0 < self.distinct <= (MAX_CODES if self.whole else MAX_CHANNELS) and 3 * self.distinct <= len(self.codes)
         return (self.text or self.whole) and few and not (self.dates or self.clock)
@@ -353,7 +360,8 @@ class Column:
     def goes_one_way(self, groups: np.ndarray) -> bool:
         """Return whether more than 95 % of the steps of its numbers or dates from row to row go one way or stay.
 
-        Only steps between consecutive rows of one group, of codes [n], count; without any it is False.
+        False without any steps. Only steps between consecutive rows of one group count; `groups` [n] are codes of each
+        row's group.
         """
         numbers = self.days if self.numbers is None else self.numbers
         if numbers is None:
@@ -365,13 +373,16 @@ class Column:
     def is_scale(self, groups: np.ndarray) -> bool:
         """Return whether its numbers place the rows of each group along an axis, as depths place the rows of one time.
 
-        They go one way within groups, of codes [n], with three rows or more on average, and do not only count
-        (`counts`), as numbers of channels may.
+        They do if they go one way within groups (`goes_one_way`) and groups have at least three rows on average. But
+        consecutive whole numbers (`counts`) do not, as they may number channels. `groups` [n] are codes of groups.
         """
         return not self.counts and self.goes_one_way(groups) and len(groups) >= MIN_RUN * _count(groups)
 
     def varies(self, series: np.ndarray) -> bool:
-        """Return whether any series, of codes [n], has different cells in it; missing cells do not count."""
+        """Return whether any series has different cells in it; missing cells do not count.
+
+        `series` [n] are codes of each row's series.
+        """
         there = self.codes >= 0
         return _count(series[there], self.codes[there]) > _count(series[there])
 
@@ -391,7 +402,10 @@ def _said(names: Iterable[str], text: str, of_one: str | None = None) -> list[st
 
 
 def _joint(*keys: np.ndarray) -> np.ndarray:
-    """Number the combinations of codes in rows, keys [n] each: int [n], -1 where one of a row's codes is negative."""
+    """Number the combinations of codes in rows: int [n], with equal numbers for rows that are equal in all keys.
+
+    The number is -1 if one of a row's codes is negative. Each key is an array [n] of codes.
+    """
     return np.where(np.min(keys, axis=0) < 0, -1, _numbered(*keys))
 
 
@@ -407,8 +421,9 @@ def _numbered(first: np.ndarray, *others: np.ndarray) -> np.ndarray:
 def look(source: Source, na: Sequence[str] = (), names: Sequence[str] | None = None) -> dict[str, Column]:
     """Describe columns of a table by a sample of its rows: {name: column}, each with n cells.
 
-    The sample has at most 20,000 rows, spread over the table; or, if a column holds lists, 200 rows, whose entries are
-    the cells then, with the other cells repeated for each. Rows of a text file that repeat its header are left out.
+    The sample has at most 20,000 rows, spread over the table. If any column holds lists, it has at most 200 rows; the
+    entries of lists are the cells then, and other cells are repeated for each entry. Rows of a text file that repeat
+    its header are left out.
 
     Args:
         source: the table.
@@ -428,9 +443,10 @@ def look(source: Source, na: Sequence[str] = (), names: Sequence[str] | None = N
 def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> Column:
     """Describe a column by its name and some of its cells, which are dates, times of day, numbers or texts.
 
-    Texts are ISO dates or times of day if more than half of them are; numbers if there are as many as words, or more
-    than two different ones for each word; other dates if all cells fit one format (`_formats`), as whole numbers may,
-    too. One negative code of nines throughout, such as -999, counts as missing.
+    A column of texts holds ISO dates or times of day if more than half of its filled cells are written so. It holds
+    numbers if there are as many numbers as words, or more than two different numbers for each different word. It holds
+    other dates if all cells fit one format (`_formats`), and so may whole numbers. If all cells are one negative code
+    of nines, such as -999, they count as missing.
 
     Args:
         name: of the column. One that is called like a date or a time of day may hold these in more forms.
@@ -469,13 +485,15 @@ def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> C
 def _formats(column: pa.Array, numbers: np.ndarray | None, named: bool) -> tuple[str, ...]:
     """Return the strptime formats by each of which all cells of a column can be read as dates; () if there is none.
 
-    There are several if day and month could be swapped. Texts without digits are passed over.
+    There are several if day and month could be swapped. Texts without digits are passed over. Only texts and whole
+    numbers have formats.
 
     Args:
-        column: Arrow array [n]; only texts and whole numbers have formats.
-        numbers: its cells as numbers, float64 [n]; None for texts. They are dates only if all look like 20240331: they
-            begin with 19 or 20 and have 7, 8, 10, 12 or 14 digits.
-        named: whether the column is called like a date, so that numbers of six digits such as 240331 are dates, too.
+        column: Arrow array [n].
+        numbers: its cells as numbers, float64 [n]; None for texts. Numbers are dates only if all of them look like
+            20240331: they begin with 19 or 20 and have 7, 8, 10, 12 or 14 digits.
+        named: whether the column is called like a date. If so, numbers are also dates if all have six digits, such as
+            240331.
     """
     if not (cells.is_text(column.type) or (pa.types.is_integer(column.type) and numbers is not None)):
         return ()
@@ -495,9 +513,10 @@ def _is_clock(column: pa.Array, numbers: np.ndarray | None, hours: bool) -> bool
     """Return whether a column that is called like a clock holds times of day.
 
     Args:
-        column: Arrow array [n]. Texts are times of day if more than 95 % look like 18.00.00.
-        numbers: the cells as numbers, float64 [n]; None for texts. Numbers are if all look like 915 and 2350, for 09:15
-            and 23:50, one is 100 or more, and they have three different minutes or 2300 as the largest.
+        column: Arrow array [n] of its cells.
+        numbers: the cells as numbers, float64 [n]; None for texts. Texts are times of day if more than 95 % look like
+            18.00.00. Numbers are if all look like 915 and 2350, for 09:15 and 23:50, one is 100 or more, and they have
+            at least three different minutes or 2300 as the largest.
         hours: whether the name says hours; then numbers are times of day if all are whole, from 0 to 24.
     """
     if numbers is None or np.isnan(numbers).all():
@@ -514,11 +533,12 @@ def _is_clock(column: pa.Array, numbers: np.ndarray | None, hours: bool) -> bool
 def _series_per_row(source: Source) -> str | None:
     """Return the common beginning of numbered columns, "FLUX." for FLUX.1, FLUX.2, ..., if each row is a series.
 
-    It is "" for columns whose whole names are numbers or dates. Rows are no series, and the result is None, if there
-    are fewer than 20 numbered columns (7 if their names are times, 4 if their beginning is called like a time), or
-    fewer than others; if their numbers are in no order; if another column is called like a time, or holds dates that go
-    one way and seldom repeat. Columns without names must hold numbers alone, whose median difference along a row,
-    without the first, which may be a label, is at most twice that down a column.
+    It is "" for columns whose whole names are numbers or dates. It is None if rows are no series, which is so in these
+    cases: There are fewer than 20 numbered columns (7 if their names are times, 4 if their beginning is called like a
+    time), or fewer than other columns. Their names are numbers in no order. Another column is called like a time, and
+    is no column of words, or holds dates that go one way and seldom repeat. The columns have no names, and one holds no
+    numbers, or the median difference of neighbours in a row, without the first column, which may be a label, is more
+    than twice that of neighbours in a column.
     """
     stems = [stem for stem in ("", *_stems(source.kinds)[:1]) if not DATED.match(stem)]
     counts = {stem: numbers_in(source.kinds, stem) for stem in stems}
@@ -549,7 +569,7 @@ def _series_per_row(source: Source) -> str | None:
 def _stems(names: Iterable[str]) -> list[str]:
     """Return what stands before the numbers in names of columns, most frequent first: ["FLUX."] for FLUX.1 and FLUX.2.
 
-    For a name such as "1990" it is "". Names without a number are passed over.
+    Each beginning comes once; for a name such as "1990" it is "". Names without a number are passed over.
     """
     numbered = Counter((match[1], match[3]) for match in map(NUMBERED.fullmatch, names) if match)
     return list(dict.fromkeys(stem for (stem, _), _ in numbered.most_common()))
@@ -580,9 +600,9 @@ def _made_up(names: Iterable[str]) -> bool:
 def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     """Propose a column for every role of a schema that the user did not name: id, time, channel, values and so on.
 
-    Numbered columns that make a series of each row are joined to lists, columns year, month, ... to one time, without
-    the finest of them as long as they make no dates in 95 % of the rows, and the columns of a named id such as
-    subject+trial to one of ids.
+    If numbered columns make a series of each row, they are joined to lists. Columns year, month, ... are joined to one
+    time; the finest of them are left out until the others make dates in more than 95 % of the sampled rows. The columns
+    of a named id such as subject+trial are joined to one of ids.
 
     Args:
         source: the table, of which some rows are read.
@@ -591,7 +611,9 @@ def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
 
     Raises:
         InputError: a column that the user named is absent ("unknown-column"), other than a single one of ids, that of
-            times and static ones; what `_Proposer.propose`, `look` and `Source.with_numbered` raise.
+            times and static ones; none could hold times or values ("no-time", "no-values"); dates lack the year
+            ("no-time") or may be written in several formats ("time-text"); numbered columns cannot be joined
+            (`Source.with_numbered`); the file cannot be read ("unreadable") or holds several tables ("several-tables").
     """
     if joined := id_parts(schema.id, source.kinds) if "id" in named else []:
         source = source.with_id(schema.id)
@@ -633,8 +655,10 @@ class _Proposer:
 
     Attributes:
         source: the table; numbered columns and parts of dates are joined already.
-        schema, named: what the user named, and the names of these fields.
-        columns: {name: column}, without those called like numbers of rows ("index", "Unnamed: 0") that hold no dates.
+        schema: the schema as the user gave it.
+        named: the names of the fields of the schema that the user named.
+        columns: {name: column}, without those that are called like numbers of rows ("index", "Unnamed: 0"), unless they
+            hold dates or the user named them.
         unused: {name: column} of those that have no role so far.
         given: {field of the schema: what is proposed}.
         doubts: sentences on what is doubtful, for the user.
@@ -643,9 +667,11 @@ class _Proposer:
         time_values: float64 [rows], the times; None where they are neither numbers nor dates.
         other_ids: further columns that are called like ids, with more or fewer different cells than the id.
         varying: {name: column} of the unused ones that differ within some series.
-        outcomes: names of those of `varying` that hold numbers and look like outcomes; none if all with numbers do.
+        outcomes: names of those of `varying` that hold numbers and look like outcomes; none if all with numbers look
+            so.
         varying_numbers: {name: column} of the other ones of `varying` that hold numbers.
-        errors, limits, flags, coordinates: names of columns that look like these.
+        errors, limits, flags, coordinates: names of columns that look like standard errors, limits of what can be seen,
+            quality flags and coordinates.
         value_of: {name of a column of errors: name of the column of its values}.
         maybe_values: columns that may be values, as they have no other role.
         values: names of the columns of values, named by the user or proposed.
@@ -692,20 +718,27 @@ class _Proposer:
         return Proposal(replace(self.schema, **self.given), self.given, label, group, tuple(self.doubts))
 
     def take(self, role: str, column: Column | None) -> None:
-        """Propose a column, unless it is None, for a role that the user did not name; then it has a role."""
+        """Propose a column for a role: enter its name in `self.given`, and take it off the columns without a role.
+
+        Does nothing if the column is None, or the user named the role.
+        """
         if column is not None and role not in self.named:
             self.given[role] = column.name
             self.unused.pop(column.name, None)
 
     def column(self, role: str) -> Column | None:
-        """Return the column of a role that has a single one, such as "time", as proposed, else as named; or None."""
+        """Return the column of a role that has a single one, such as "time": the proposed one, else that of the schema.
+
+        None if neither names one, or if the table lacks it.
+        """
         return self.columns.get(self.given.get(role, getattr(self.schema, role)) or "")
 
     def described(self, columns: Mapping[str, Column]) -> str:
         """Return columns, {name: column}, as text for the end of an error message.
 
-        It has their names, examples of up to three columns of texts, which are empty or hold one value only, which of
-        the table cannot be read, and how a text file was read.
+        The text lists their names, with examples from up to three columns of different texts, and which of them are
+        empty or hold one value only. It also says which columns of the table cannot be read, and why, and how a text
+        file was read.
         """
         texts = [c for c in columns.values() if c.text and c.distinct > 1 and not (c.dates or c.clock)][:3]
         said = [f" {c.name!r} holds texts ({listed(c.cells.drop_null().unique()[:2].to_pylist())})." for c in texts]
@@ -722,8 +755,9 @@ class _Proposer:
     def find_time(self) -> None:
         """Propose the column of times, the format of dates if only one is possible, and the clock next to days.
 
-        Sets `self.times` and `self.time_values`; a named time that is absent makes each row a time. Columns that only
-        repeat parts of the dates are taken off `self.unused`, unless no other holds numbers.
+        Sets `self.times` and `self.time_values`. If the user named a time that is absent, each row counts as a time.
+        Columns that only repeat parts of the dates are taken off `self.unused`, unless no other column holds numbers.
+        Sentences for the user are added to `self.doubts`.
 
         Raises:
             InputError: no column could hold times, or they are dates without a year ("no-time"); they may be written in
@@ -784,8 +818,9 @@ class _Proposer:
     def begin_of_intervals(self) -> Column | None:
         """Return the column of begins in a table of intervals (start, stop, event), as of survival; else None.
 
-        Each begin lies before its end, and a column that is called like an event has at most two different cells. The
-        column of ends is taken off those without a role, which is said.
+        Begins and ends are two columns of numbers called so, such as start and stop, without a role so far. Each begin
+        must lie before its end. Another column must be called like an event, and have at most two different cells. The
+        column of ends is taken off the columns without a role, and a sentence for the user is added to `self.doubts`.
         """
         events = [c for c in self.unused.values() if {*c.words} & STATUS_NAMES and c.distinct <= 2]
         numbers = {c.name.lower(): c for c in self.unused.values() if c.numeric}
@@ -800,9 +835,10 @@ class _Proposer:
         return None
 
     def refuse_dates_without_year(self) -> None:
-        """Raise InputError ("no-time") if the time holds days of the month, and the table months, but no years.
+        """Raise InputError ("no-time") if the time holds days of the month, and the table months but no years.
 
-        Days are from 1 to 31, months from 1 to 12, and both are known by their names (`DATE_PARTS`).
+        Columns of these are known by their names (`DATE_PARTS`); months must hold numbers from 1 to 12, and days from 1
+        to 31.
         """
         time = self.column("time")
         names = {name.lower(): name for name in self.columns}
@@ -816,12 +852,15 @@ class _Proposer:
     def likely_time(self) -> Column | None:
         """Return the column that is most likely the time, of those without a role so far; None if no column may be.
 
-        Candidates hold dates, or are called like times and hold numbers or times of day. In this order, one is likelier
-        that is filled in more than half of the rows, that is no clock next to dates, that `in_order` accepts, that has
-        the better name. Dates that stay the same within blocks of ids, as of births, count only if all do. Instead of
-        numbers, other than Julian dates, a column of dates is taken that changes as often, if it is called like a time
-        or the numbers only count; instead of numbers that go up and down, what `ascending` returns. Without candidates,
-        it is a column of texts that is called like a time, else what `ascending` returns, else a column of one date.
+        Candidates hold dates, or are called like times and hold numbers or times of day. Dates that stay the same
+        within blocks of ids, as of births, are candidates only if all do. Of two, these rules decide, in this order:
+        One that is filled in more than half of the rows is likelier; one of dates is likelier than a clock; one that
+        `in_order` accepts is; one with the better name is. If the best holds numbers, other than Julian dates, a column
+        of dates that changes as often is returned instead, if it is called like a time or the numbers only count. If
+        the numbers of the best go up and down, what `ascending` returns is returned, if that is not None.
+
+        Without candidates, it is a column of texts that is called like a time, else what `ascending` returns, else a
+        column of one date. Sentences for the user are added to `self.doubts`.
         """
         clocks = any(c.clock for c in self.unused.values())  # which tell the times of a single day
         times = [c for c in self.unused.values() if c.distinct > 1 or (c.dates and clocks)]
@@ -834,7 +873,10 @@ class _Proposer:
             return text or self.ascending() or next((c for c in self.unused.values() if c.dates), None)
 
         def rank(c: Column) -> tuple[Any, ...]:
-            """Return the sort key of a column, smallest for the likeliest: missing, clock, out of order, bad name."""
+            """Return the sort key of a column, smallest for the likeliest: mostly missing, clock, out of order, name.
+
+            The first three are booleans, and the last is the rank of the name, by which a better name is smaller.
+            """
             empty, clock = 2 * (c.codes >= 0).sum() <= len(c.codes), not c.dates and bool(dated) and c.clock
             return empty, clock, not self.in_order(c), TIME.rank(c.words)
 
@@ -858,8 +900,8 @@ class _Proposer:
     def in_order(self, column: Column) -> bool:
         """Return whether a column that is called like a time may be one, by its name alone or by its order.
 
-        An unambiguous name, such as mjd, is enough, or a column without numbers. Else these must go one way through the
-        table, or within each block of rows that are equal in some other column.
+        An unambiguous name, such as mjd or date, is enough, and so is a column without numbers. Otherwise the numbers
+        must go one way through the table, or within each block of rows that are equal in some other column.
         """
         plain = TIME.rank(column.words) < TIME.words.index("day" if len(column.words) == 1 else "time")
         if plain or not column.numeric:
@@ -870,10 +912,11 @@ class _Proposer:
     def ascending(self) -> Column | None:
         """Return the column, of those without a role so far, whose numbers ascend most often from row to row; or None.
 
-        It must have at least 10 different numbers, and more than 90 % of the steps must rise. If no column has, one is
-        taken whose numbers rise in every step within each id of a column called so, if each column that never falls
-        there rises in every step. One that counts the rows is taken only if no other ascends as often. Ids and entries
-        of lists are passed over. The result is said.
+        It must have at least 10 different numbers, and more than 90 % of the steps must rise. If no column has, the ids
+        of a column that is called like one are tried: then one is taken whose numbers rise in every step within each
+        id, provided that each column that never falls there rises in every step. A column that counts the rows is taken
+        only if no other ascends as often. Ids and entries of lists are passed over. A sentence for the user is added to
+        `self.doubts`.
         """
         numbers = [c for c in self.unused.values() if c.numeric and not (c.listed or looks_like_id(c.name))]
         steps = {c.name: np.diff(c.numbers) for c in numbers}  # pyright: ignore
@@ -894,9 +937,10 @@ class _Proposer:
         return best
 
     def find_format(self, time: Column) -> None:
-        """Propose the format in which the dates of `time` are written, if only one is possible.
+        """Propose the format in which the dates of `time`, the column of times, are written, if only one is possible.
 
-        If several are, raises InputError ("time-text"), or does nothing if the user named the column.
+        For years of two digits, a sentence for the user is added to `self.doubts`. If several formats are possible,
+        raises InputError ("time-text"), or does nothing if the user named the column.
         """
         texts = time.cells.cast(pa.large_string()).drop_null().unique().to_pylist()
         example = next(text for text in reversed(texts) if re.search(r"\d", text))
@@ -917,9 +961,12 @@ class _Proposer:
     def find_id(self) -> None:
         """Propose the column of ids, unless the user named one; set `self.series`, int [rows], to the series' codes.
 
-        A column that is called like an id goes first; next, of several files each is a series; in a single one, it is
-        a column whose cells show that it is the id (`id_by_shape`). Else the id is "file", too, the table is one series
-        of code 0, and a doubt says so; 0 is also the code of all files without a time, or with lists of times.
+        A column that is called like an id is taken first. Without one, the id is "file" if there are several files,
+        which makes each a series. In a single file, the column is taken whose cells show that it is the id
+        (`id_by_shape`); else the id is "file", too, the table is one series, and a doubt is added to `self.doubts`.
+
+        The rows are those that were looked at. All codes are 0 if the id is "file" and there is a single file, no
+        column of times, or a list of times in each cell.
         """
         several_files = len(self.source.paths) > 1
         if "id" not in self.named:
@@ -943,11 +990,13 @@ class _Proposer:
     def id_by_name(self) -> Column | None:
         """Return the column, of those without a role, that is called like an id and tells series apart best; or None.
 
-        Units of measurement, columns of a date type, and ids of rows or times rather than series are passed over. Those
-        of the best name go first, if equal cells follow one another; else those that best tell rows of one time apart.
-        Of these, the one with the most different cells is taken, then that of the best name; the others become
-        `self.other_ids`. If the rows of one id and time belong to parts of an object, the column that names these is
-        returned instead, with a doubt.
+        Units of measurement, columns of a date type, and ids of rows or times rather than series are passed over. Of
+        several columns, those of the best name go first, if equal cells follow one another; else those that best tell
+        rows of one time apart. Of these, the one with the most different cells is taken, then the one of the best name.
+        The others with more or fewer different cells become `self.other_ids`.
+
+        The rows of one id and time may belong to parts of an object. Then the column that names these parts is returned
+        instead, and a sentence for the user is added to `self.doubts`.
         """
         free, n = self.unused.values(), self.rows
         named = [c for c in free if looks_like_id(c.name) and c.distinct > 0 and (c.formats or not c.dates)]
@@ -1010,9 +1059,10 @@ class _Proposer:
     def is_state(self, column: Column) -> bool:
         """Return whether a column's blocks of equal cells are states of one object, such as quality codes or years.
 
-        They are if more than 99 % of the steps of time in the table go one way, and so do most steps from block to
-        block; at another object the times would begin anew. More than four different texts are taken as objects that
-        were measured one after the other, unless the column is called like a time.
+        They are if more than 99 % of the steps of time in the table go one way, and so do most steps from one block to
+        the next; at another object the times would begin anew. False if the column does not come in blocks, or if the
+        times are unknown. False also for more than four different texts, unless the column is called like a time: they
+        are taken as objects that were measured one after the other.
         """
         objects = column.text and column.distinct > MOST_STATES and not TIME.fits(column.words)
         if self.time_values is None or objects or not column.in_blocks:
@@ -1037,9 +1087,12 @@ class _Proposer:
     def names_of_parts(self, objects: np.ndarray) -> Column | None:
         """Return the column, of those without a role, that names parts of objects, as inverters of a plant; or None.
 
-        Each name, a text or the whole number of a place, belongs to one object. Names must tell more than 98 % of the
-        rows of one time, or else of one time and channel, apart, where `objects` alone do not, which are codes [rows],
-        all 0 for a single one. Of several columns, that with the most names is returned.
+        Each name belongs to one object. Names must tell more than 98 % of the rows of one time, or else of one time and
+        channel, apart, where objects alone do not. The column holds texts, or is called like a place and may hold whole
+        numbers. Of several, the one with the most names is returned.
+
+        Args:
+            objects: [rows], a code of each row's object; all 0 for a single one.
         """
         free = self.unused.values()
         names = [c for c in self.objects if not CHANNEL.fits(c.words)]
@@ -1096,8 +1149,9 @@ class _Proposer:
     def is_outcome(self, column: Column) -> bool:
         """Return whether a column of numbers that change within series looks like an outcome or a label of times.
 
-        Its name decides, such as died. A name with another sense, such as discharge, is none if the numbers are many in
-        each series; at most two whole numbers are one if the name is one of events in time, such as is_anomaly.
+        Its name decides, such as died. A name with another sense, such as discharge, is no outcome if the numbers are
+        many in each series. At most two whole numbers, such as 0 and 1, are also an outcome if the name is one of
+        events in time, such as is_anomaly.
         """
         if looks_like_outcome(column.name):
             several = _count(self.series, column.codes) > 2 * _count(self.series) and not column.names_classes
@@ -1109,9 +1163,10 @@ class _Proposer:
     def find_channel(self) -> None:
         """Propose the column of channels, and one of further positions of the rows; set `self.maybe_values`.
 
-        These vary within series, without channel, ids, errors, limits, flags, codes, the numbers of another column or
-        of the time again, and counts of blocks of rows, as long as others are left; coordinates are still among them.
-        Also sets `self.errors`, `self.limits`, `self.flags`, `self.coordinates` and `self.value_of`.
+        `self.maybe_values` are the columns of numbers that vary within series, unless nothing else is there without
+        channel, ids, standard errors, limits, flags, codes, and numbers that repeat another column or the time, or
+        count blocks of rows. Coordinates are still among them. Also sets `self.errors`, `self.limits`, `self.flags`,
+        `self.coordinates` and `self.value_of`. Sentences for the user are added to `self.doubts`.
         """
         self.value_of = _errors_by_name(self.unused.values())
         self.errors = [name for name, c in self.unused.items() if c.is_error or name in self.value_of]
@@ -1158,11 +1213,13 @@ class _Proposer:
         """Return the column that most likely says what was measured in each row; None without one.
 
         It holds texts or whole numbers, at most 2,000 different ones, and changes within series, but is no state of the
-        object (`is_state`). One that is called like a channel, or like a class next to units of measurement, goes
+        object (`is_state`). A column that is called like a channel, or like a class next to units of measurement, goes
         first; of several, one with a single unit throughout each channel, then the one that leaves the fewest rows of
-        equal series and time, then that of the best name. Else, with a doubt, it is a column of few classes that tells
-        rows of equal series and time apart; or, if a single column of numbers could be the value, of texts that explain
-        more than half of the variance of its ranks.
+        equal series and time, then the one of the best name.
+
+        Without such a name, it is a column of few classes that tells rows of equal series and time apart. Or, if a
+        single column of numbers could be the value, it is a column of texts that explains more than half of the
+        variance of that column's ranks. For these two guesses, a sentence for the user is added to `self.doubts`.
         """
         roles = {*self.errors, *self.limits, *self.outcomes, *self.flags}
         free = [c for name, c in self.varying.items() if name not in roles]
@@ -1204,10 +1261,14 @@ class _Proposer:
     def find_scale(self, channel: Column | None) -> None:
         """Propose a column that places rows of one time and channel, such as a depth, as a further position.
 
-        It is the first of the possible values whose numbers go one way among such rows and tell them apart, and is
-        taken off these, if more than a twentieth of all rows repeat the series, time and channel (None without one) of
-        another. If there is no such column, the rows are said, next to a channel only if they are so many, and the
-        fewest classes, at most three, that together tell them apart.
+        It is proposed if more than a twentieth of all rows repeat the series, time and channel of another. It is the
+        first of the possible values, `self.maybe_values`, whose numbers go one way among such rows and tell them apart,
+        and is taken off these. A sentence for the user on it is added to `self.doubts`. If there is no such column, it
+        is one on the rows that repeat others, next to a channel only if they are so many, and on the fewest classes, at
+        most three, that together tell them apart.
+
+        Args:
+            channel: the column of channels; None without one.
         """
         keys = [] if channel is None else [channel.codes]
         bare, rows = self.repeated_rows(*keys), _joint(self.series, self.times, *keys)
@@ -1232,7 +1293,10 @@ class _Proposer:
             self.doubts.append(text)
 
     def id_with(self, *columns: Column) -> str:
-        """Return the option, such as "--id subject+trial", quoted, that joins the column of ids, if any, and others."""
+        """Return the option, such as "--id subject+trial", that joins the column of ids, if there is one, and others.
+
+        The names are quoted for a shell.
+        """
         named = [c.name for c in (self.column("id"), *columns) if c is not None]
         return f"--id {shlex.quote('+'.join(named))}"
 
@@ -1272,9 +1336,10 @@ class _Proposer:
     def find_values(self) -> None:
         """Propose the columns of values, and whether the table is wide, with a channel in each; set `self.values`.
 
-        If the user called the table wide, all possible values are proposed; otherwise the likeliest column alone
-        (`likely_values`). Without one, it is all, as channels of a wide table; or, next to a column of channels, those
-        that lack the fewest cells. What is not read is said.
+        If the user called the table wide, all possible values, `self.maybe_values`, are proposed. Otherwise it is the
+        likeliest column alone (`likely_values`). Without one, it is all possible values, as channels of a wide table;
+        or, next to a column of channels, those of them that lack the fewest cells. Sentences for the user on columns
+        that are not read are added to `self.doubts`.
 
         Raises:
             InputError: no column could hold values ("no-values").
@@ -1352,11 +1417,16 @@ class _Proposer:
             self.doubts += _said((c.name for c in errors), text)
 
     def likely_values(self, channel: Column | None) -> list[Column]:
-        """Return those of the possible values that stand out, the likeliest first; or [].
+        """Return those of the possible values, `self.maybe_values`, that stand out, the likeliest first; or [].
 
         They are called like values. If none are, they are those that have columns of standard errors, if others have
-        none. Else they are those that differ by channel (None without one) more than within it. Before, coordinates are
-        taken off `self.maybe_values`, unless nothing else is there, not even in nested columns.
+        none. Else they are those that differ by channel more than within one.
+
+        Before, coordinates are taken off `self.maybe_values`, unless nothing else is there; but if the table has nested
+        columns, which may hold the values, they always are.
+
+        Args:
+            channel: the column of channels; None without one.
 
         Raises:
             InputError: no possible values are left ("no-values").
@@ -1384,8 +1454,8 @@ class _Proposer:
     def say_unread(self, columns: Sequence[Column], channel: Column | None) -> None:
         """Say in `self.doubts` which columns change within series and are not read, and which may be codes.
 
-        The `columns` have no role but perhaps that of values. Dates, and what is the same throughout a channel (None
-        without one), are passed over.
+        The `columns` are those that have no role but perhaps that of values. Dates, and what is the same throughout a
+        channel, as its unit is, are passed over. The `channel` is None without one.
         """
         columns = [c for c in columns if not (c.dates or c.clock or c is channel)]
         if channel is not None:
@@ -1421,9 +1491,11 @@ class _Proposer:
     def find_errors(self) -> None:
         """Propose the column of standard errors of a single column of values, unless rows with a value lack an error.
 
-        It is called like the value with a mark, as flux_err is, or by a mark alone, such as err. Limits, and rows of
-        series without any error, need none. Errors that would drop rows are said, and coordinates that may be
-        positions.
+        Limits, and rows of series without any error, need none.
+
+        The column is called like the value with a mark, as flux_err is, or by a mark alone, such as err. Nothing is
+        proposed for several columns of values, or if the user named errors. Sentences for the user are added to
+        `self.doubts`: on errors that would drop rows, and on coordinates that may be positions.
         """
         values, given = self.values, self.given.get("positions", ())
         positions = dict.fromkeys((*given, *self.coordinates))
@@ -1447,9 +1519,9 @@ class _Proposer:
     def find_limits(self) -> None:
         """Propose the column of limits of a single column of values, if it is filled in some rows that lack a value.
 
-        They are "lower_limits" of magnitudes, which grow as a source gets fainter, else "upper_limits", and no longer
-        static. Nothing is proposed if the user named limits. Limits, flags and marks such as "<" that are not read are
-        said.
+        It is proposed as "lower_limits" for magnitudes, which grow as a source gets fainter, else as "upper_limits",
+        and no longer as a static column. Nothing is proposed if the user named limits. Sentences for the user are added
+        to `self.doubts`: on limits, and on flags and marks such as "<" that are not read.
         """
         free, n, values = self.unused, self.rows, self.values
         texts = {c.name: {*c.cells.unique().to_pylist()} - {None, "", "="} for c in free.values() if c.text}
@@ -1531,7 +1603,10 @@ def _parts_of_dates(time: Column, columns: Iterable[Column]) -> list[str]:
 
 
 def _share_explained(values: Column, by: Column) -> float:
-    """Return the share, 0 to 1, of the variance of the ranks of `values` that the cells of `by` explain; or 0."""
+    """Return the share, 0 to 1, of the variance of the ranks of `values` that the different cells of `by` explain.
+
+    It is 0 if fewer than two rows have a number in `values` and a cell in `by`.
+    """
     known = np.isfinite(values.numbers) & (by.codes >= 0)  # pyright: ignore
     if known.sum() < 2:
         return 0.0
@@ -1555,9 +1630,10 @@ def _bare_name(words: Iterable[str]) -> str:
 def _errors_by_name(columns: Iterable[Column]) -> dict[str, str]:
     """Return the columns of standard errors that are called like a column of values with a mark: {error: value}.
 
-    The mark stands before or behind the name, as in flux_unc and e_mag; or the rest is the end of a single name, as of
-    errvel and mnvel. Right behind m, a column dm or em that is never negative is its error, too, and so is a positive
-    one that is called error alone.
+    The mark stands before or behind the name, as in flux_unc, sigmaflux and e_mag. If the name without its mark equals
+    no other, it may be the end of a single one: errvel is the error of mnvel. The column right behind m is its error,
+    too, if it is called dm or em and none of its numbers is negative, or called error alone and all are positive.
+    Columns without numbers are passed over.
     """
     columns = [c for c in columns if c.numeric]
     marked = [c for c in columns if c.is_error or any(word == "e" or ERROR_MARK.search(word) for word in c.words)]
@@ -1578,8 +1654,10 @@ def _errors_by_name(columns: Iterable[Column]) -> dict[str, str]:
 def key_column(table: Source, id: str) -> str:
     """Return the name of the column of ids in a table of objects: `id`, or else the only column that looks like an id.
 
-    `id` may join names of columns by "+". Raises InputError if the table lacks it, and no column or several look like
-    ids ("unknown-column").
+    `id` may join names of columns by "+".
+
+    Raises:
+        InputError: the table lacks `id`, and no column or several look like ids ("unknown-column").
     """
     table = table.with_id(id)
     likely = [name for name in table.columns if looks_like_id(name)]
@@ -1604,8 +1682,8 @@ def propose_objects(source: Source, id: str, label: str | None) -> tuple[str | N
 
     Args:
         source: the table, of which some rows are read.
-        id: the column of ids in the table of observations, or several joined by "+"; none of them is proposed. If the
-            table of objects lacks it, the only column that looks like an id is taken.
+        id: the name of the id column in the table of observations, or several joined by "+", none of which is proposed.
+            If the table of objects lacks it, the only column that looks like an id is taken.
         label: the label, if the user named it, which is kept; None to propose one.
 
     Returns:
@@ -1632,17 +1710,19 @@ def _of_series(
 ) -> tuple[str | None, tuple[str, ...]]:
     """Propose the label and the static columns among columns that have one value per series.
 
-    The label is called like a class or an outcome, such as species, and has two different values, or more up to half as
-    many as series; a column of durations is preferred if another, of at most two values, says how they ended
-    (`status_of`). All other columns that vary are static, except for ids, dates, times of day, outcomes, this status,
-    errors, splits, columns that determine the label, and texts or numberings that differ in most series.
+    The label is called like a class or an outcome, such as species or died, and has two different values, or more up to
+    half as many as series. A column of durations is preferred if another column, of at most two values, says how they
+    ended (`status_of`). All other columns that vary are static, except for ids, dates, times of day, outcomes, this
+    status, columns that determine the label, columns called like a standard error, split or fold, and texts or
+    numberings that differ in most series.
 
     Args:
         columns: the columns, described by a sample.
         count: number of series that were seen.
         label: the label, if the user named it, which is kept; None to propose one.
         unsure: list of doubts, to which sentences are added.
-        more_outcomes: names of further columns that look like outcomes, to be named with those among `columns`.
+        more_outcomes: names of further columns that look like outcomes, to be named in the doubts with those among
+            `columns`.
 
     Returns:
         The name of the label, or None if no column looks like one; and the names of the static columns.

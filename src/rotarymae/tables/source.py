@@ -157,9 +157,9 @@ class Source:
     def with_numbered(self, stem: str) -> Source:
         """Return the table with numbered columns, such as FLUX.1, FLUX.2, ..., joined to one list in each row.
 
-        Two columns replace them: "number", the list of the numbers or dates in the columns' names, and
-        `values_in(stem)`, the list of the row's cells, as texts if one of the columns holds texts. A column "series"
-        with the number of the row, from 1, is added if there is none. A note says so.
+        Two columns replace them: "number", in each row the list of the numbers or dates in the columns' names; and one
+        with the name `values_in(stem)`, the list of the row's cells, as texts if one of the columns holds texts. A
+        column "series" with the number of the row, from 1, is added if there is none. A note says so.
 
         Args:
             stem: the columns' common beginning, "FLUX."; "" for columns whose whole names are numbers or dates.
@@ -209,9 +209,12 @@ class Source:
     def with_time(self, name: str) -> Source:
         """Return the table with columns of parts of dates replaced by one column of timestamps, called `name`.
 
-        The name joins those of the parts, each in `DATE_PARTS`, by "+", as year+month+day+hour does. A timestamp is the
-        beginning of what they name, such as the Monday of a week; null where they make no date. Years of two digits are
-        1969 to 2068. The table is returned as it is if it has a column `name`, or lacks a part or a coarser one.
+        A timestamp is the beginning of what the parts name, such as the first day of a month or the Monday of a week.
+        It is null in rows whose parts make no date. Years of two digits are those from 1969 to 2068. The table is
+        returned as it is if it has a column `name`, or lacks one of the parts or one that is coarser than these.
+
+        Args:
+            name: the names of the parts joined by "+", such as "year+month+day+hour"; each must be in `DATE_PARTS`.
         """
         parts = date_parts([part for part in name.split("+") if part in self.kinds])
         if name in self.kinds or not parts or len(parts) < name.count("+") + 1:
@@ -235,8 +238,10 @@ class Source:
         """Return the table with a further column `name`, of ids joined from several, whose names "+" joins in it.
 
         For "subject+trial", a cell is a text such as "S1+2", without blanks around the parts; it is missing where one
-        of them is, or is empty. The table is returned as it is if it has the column, or for a name without "+". Raises
-        InputError for a joined column that is absent ("unknown-column"), or one of `unreadable`.
+        of them is, or is empty. The table is returned as it is if it has a column `name`, or for a name without "+".
+
+        Raises:
+            InputError: a joined column that is absent ("unknown-column"), or one of `unreadable`.
         """
         parts = id_parts(name, self.kinds)
         if not parts:
@@ -272,7 +277,10 @@ class Source:
     def need(self, columns: Sequence[str], advice: str = "") -> None:
         """Check that the table has some columns, and that they can be read.
 
-        The `advice` on absent ones stands between their names and a full stop, and begins with its separator, "; ".
+        Args:
+            columns: their names.
+            advice: what to do about absent ones. It is put between their names and a full stop, so it begins with its
+                own separator, such as "; ".
 
         Raises:
             InputError: one of `unreadable`, with the error kept there, or an absent column ("unknown-column").
@@ -293,8 +301,8 @@ class Source:
     def sample(self, rows: int) -> Source:
         """Return a table with at most `rows` rows (at least 8) of this one, in their order: eight equal runs over it.
 
-        A table with no more is returned as it is; of text or JSON files beyond 16 MiB the first rows are taken. Raises
-        InputError for a file that cannot be read ("unreadable").
+        A table with no more rows is returned as it is. Of text or JSON files of more than 16 MiB, the first rows are
+        taken. Raises InputError for a file that cannot be read ("unreadable").
         """
         if (self._bytes_of_text or 0) > SAMPLE_BYTES:
             starts, count = [0], rows
@@ -309,7 +317,8 @@ class Source:
     def read(self, columns: Sequence[str], distinct: bool = False, equal: bool = True) -> dict[str, pa.Array]:
         """Read columns as {name: Arrow array}, all equally long, in the order of the rows.
 
-        A list becomes rows, one for each of its entries, or one null without; the other cells of its row are repeated.
+        A list becomes rows, one for each of its entries; one without entries becomes a single null. The other cells of
+        its row are repeated.
 
         Args:
             columns: their names.
@@ -334,8 +343,9 @@ class Source:
     def rejected(self) -> tuple[int, str]:
         """Return how many text lines were left out for a wrong number of cells, and a text on the first of them.
 
-        The result is (0, "") without any. Lines that `read` and `rows` met so far count, each once, of a reading the
-        first 100,000; if neither was called, the files are read now. The line of the smallest number is the first.
+        The result is (0, "") without such a line, and for a table that is no text file. Lines that `read` and `rows`
+        met so far count, each once, but only the first 100,000 of a reading; if neither was called, the files are read
+        now. Of several files, the line of the smallest number is the first.
         """
         if not self.is_text:
             return 0, ""
@@ -352,10 +362,10 @@ class Source:
         return count, f"line {line}{where}: {why}".replace("\n", " ") if count else ""
 
     def observations(self, columns: Sequence[str]) -> int:
-        """Return the number of observations: of rows, or of entries of the first of some columns that holds lists.
+        """Return the number of observations: of rows, or of entries of lists if any of some columns holds lists.
 
-        For text or JSON files it is an estimate, a row for each 32 bytes. Raises InputError for another file that
-        cannot be read ("unreadable").
+        The entries are those of the first column of lists. For text or JSON files the number is an estimate, a row for
+        each 32 bytes. Raises InputError for another file that cannot be read ("unreadable").
         """
         if self._bytes_of_text is not None:
             return self._bytes_of_text // 32
@@ -372,7 +382,11 @@ class Source:
     def too_large(self, columns: Sequence[str], memory: float | None = None) -> bool:
         """Return whether reading some columns would take too much memory, by an estimate from the number of rows.
 
-        A data frame is never too large. `memory` is in bytes; None is half of what is free.
+        A data frame is never too large.
+
+        Args:
+            columns: their names.
+            memory: bytes; half of what is free, if None.
         """
         memory = free_memory() / 2 if memory is None else memory
         return self.format != "memory" and self.observations(columns) * max(1, len(columns)) * 8 * COPIES > memory
@@ -385,7 +399,8 @@ class Source:
 
         Args:
             columns: the names of the columns to read.
-            id: the column of ids; blanks around texts do not count, and rows without an id make a series, too.
+            id: the column that says which series a row belongs to; blanks around texts do not count. Rows without an id
+                make a series, too.
             size: about how many observations a part has; more if a series is longer.
 
         Raises:
@@ -453,9 +468,9 @@ class Source:
     def _flattened(self, columns: Sequence[str]) -> str:
         """Return SQL expressions, joined by commas for SELECT, that make a row of each entry of the lists in a table.
 
-        The table is what `_selected` returns for the same `columns`; without any the result is "1". A row without
-        entries keeps one, which is null. Of several columns of lists, a column _unequal is added: the number _row of a
-        row whose lists differ in length, else null.
+        The table is what `_selected` returns for the same `columns`. A row without entries keeps one, which is null.
+        If several columns hold lists, a column _unequal is added: the number _row of a row whose lists differ in
+        length, else null. The result is "1" without columns.
         """
         lists = [i for i, name in enumerate(columns) if is_list(self.kinds[name])]
         cells_of = [f"c{i}" for i in range(len(columns))]
@@ -469,8 +484,9 @@ class Source:
     def _restored(self, table: pa.Table, columns: Sequence[str], equal: bool = True) -> dict[str, pa.Array]:
         """Return the result of a query by `_flattened` as {name: Arrow array} for the names in `columns`.
 
-        Each array is cast, if it can be, to the type in `self.kinds`, of lists to that of their entries, as DuckDB
-        lacks some types. Raises InputError ("unequal-lists") if lists in a row differ in length and `equal` is true.
+        Each array is cast to the column's type in `self.kinds`, of lists to that of their entries, as DuckDB lacks some
+        types, such as durations. An array that cannot be cast keeps the type that DuckDB gave it. Raises InputError
+        ("unequal-lists") if lists in a row differ in length, unless `equal` is false.
         """
         if equal and "_unequal" in table.column_names and len(unequal := table["_unequal"].drop_null()):
             lists = [name for name, kind in self.kinds.items() if is_list(kind)]
@@ -545,9 +561,12 @@ def _with_point(cell: str) -> str:
 def _flat(schema: pa.Schema, columns: Sequence[str] | None = None) -> tuple[dict[str, pa.DataType], dict[str, str]]:
     """Flatten a schema to {column: Arrow type} and {column: SQL expression}, with fields of structs as "column.field".
 
-    Fields of lists of structs become lists, and dictionaries have the type of their values. If two columns get one
-    name, a plain column goes before a field, and else the first counts. The SQL expressions of the `columns` of the
-    schema are their quoted names, if None.
+    Fields of lists of structs become lists. A dictionary-encoded column has the type of its values. If two columns get
+    one name, a plain column goes before a field, and else the first counts.
+
+    Args:
+        schema: the Arrow schema.
+        columns: the SQL expressions of its columns; None for their quoted names.
     """
     kinds: dict[str, pa.DataType] = {}
     coded = pa.types.is_dictionary
@@ -591,11 +610,12 @@ def open_source(source: Any, header_row: int | None = None, numbered: str | None
             joined by `Source.with_numbered`, unless the `Source` has been. None without such columns.
 
     Raises:
-        InputError: no such file ("no-file"), or an object that is no table ("no-frame"); a file of an unknown kind
-            ("unknown-format"), that cannot be read ("unreadable", or a package is missing), is "too-large", is empty
-            ("empty-file", or `NoObservations` for a sheet), has lines longer than its header ("unequal-lines") or
-            several tables ("several-tables"); files of several formats, or with different columns ("unknown-column");
-            what `Source.with_numbered` refuses.
+        InputError: no such file ("no-file"); a file that is no text, with a suffix that is not known
+            ("unknown-format"); files of several formats, or with different columns ("unknown-column"); a file that
+            cannot be read ("unreadable"), for which a package is not installed, that is "too-large", is empty
+            ("empty-file", or `NoObservations` for a sheet), whose lines are longer than its header ("unequal-lines"),
+            or that holds several tables ("several-tables"); an object that is no table ("no-frame"); what
+            `Source.with_numbered` refuses.
 
     Warns:
         InputWarning: an Excel file has further sheets, which are not read; files give a column different units.
@@ -650,8 +670,11 @@ def _open_frame(frame: Any) -> Source:
     """Open a pandas, polars, Arrow or astropy table, or that of another library that narwhals supports.
 
     The named levels of a pandas index become columns, and an index of dates or durations without a name the column
-    "time", unless another column has the name. Columns of mixed type, or whose names occur twice, are no error before
-    they are read. Raises InputError for another object, or a lazy frame ("no-frame").
+    "time", unless another column has the name. A column of mixed type, or whose name, as text, occurs twice, is no
+    error before it is read.
+
+    Raises:
+        InputError: another object, or a lazy frame ("no-frame").
     """
     if hasattr(frame, "colnames"):  # of astropy
         table, units, notes, unreadable = formats.of_astropy(frame)
@@ -707,8 +730,12 @@ def _frame_column(frame: nw.DataFrame[Any], name: str) -> pa.Array:
 def _of_tables(tables: Sequence[pa.Table], name: str, paths: tuple[Path, ...] = (), **attributes: Any) -> Source:
     """Return Arrow tables as one `Source` in memory, their rows one below the other.
 
-    Messages call it `name`; each table is of one of the `paths`, or a single one without. Units and `unreadable`
-    columns among the other attributes of `Source` are added to what the tables say themselves.
+    Args:
+        tables: the tables, each of one of the `paths`; a single one without paths.
+        name: what messages call them.
+        paths: their files.
+        **attributes: other attributes of `Source`. Units are added to those in the tables' metadata, and `unreadable`
+            columns to those whose name occurs twice.
 
     Raises:
         InputError: tables with different columns ("unknown-column"), or files with too many ("too-large").
@@ -784,8 +811,8 @@ def date_parts(names: Iterable[str]) -> dict[str, str]:
     """Return the columns that hold parts of dates, by the part: {"year": "YY", "month": "MM", "day": "DD"}.
 
     A column holds a part if its name, in upper or lower case, is among those in `DATE_PARTS`; but "min" is no minute
-    next to "max", "mean" or "avg". The parts follow the line of `DATES`, such as year, month, day, that has the most
-    columns up to its first part without one. The result is {} if there are fewer than two.
+    next to "max", "mean" or "avg". The parts follow one of the lines of `DATES`, such as year, month, day, up to the
+    first part that has no column. The line with the most parts is taken; the result is {} if it has fewer than two.
     """
     names = list(names)
     if STATISTICS & {name.lower() for name in names}:
@@ -833,7 +860,8 @@ def _units_of(schema: pa.Schema) -> dict[str, str]:
 def table_files(path: Path) -> tuple[Path, ...]:
     """Return the table files that a path names, sorted: the file itself, those in a folder, or those of a pattern.
 
-    In folders, files with other suffixes than those of tables, and names that begin with "." or "_", are passed over.
+    In a folder and the folders inside it, files with other suffixes than those of tables are passed over, and so are
+    names that begin with "." or "_". Files of a pattern may have any name.
 
     Raises:
         InputError: there is none, or `path` is neither a path nor a pattern ("no-file").
@@ -883,8 +911,10 @@ def _suffix(path: Path) -> str | None:
 def format_of(path: Path) -> str:
     """Return the format of a file, a value of `FORMATS`, by its suffix.
 
-    A text of an unknown suffix is "json" if it begins with a bracket, else "csv". Raises InputError for another file of
-    an unknown suffix ("unknown-format").
+    A file of an unknown suffix must be a text: it is "json" if it begins with a bracket, else "csv".
+
+    Raises:
+        InputError: an unknown suffix of a file that is no text ("unknown-format").
     """
     suffix = _suffix(path)
     if suffix is None:
@@ -921,11 +951,11 @@ def standard_input() -> Path:
 
 
 def _one_layout(name: str, paths: Sequence[Path], layouts: Sequence[Sequence[str]]) -> dict[str, InputError]:
-    """Check that files have the same columns, in any order; return those whose names occur twice, with errors to raise.
+    """Check that files have the same columns, in any order; return the columns that cannot be read.
 
-    The errors, {column: error}, are for when it is read. `layouts` are the names of the columns of each of the `paths`,
-    together called `name`. Raises InputError for a file with other columns than the first ("unknown-column"), and for
-    too many ("too-large").
+    Returns {column: error to raise if it is read}, for names that occur twice in any of the files. `layouts` are the
+    names of the columns of each of the `paths`, which messages together call `name`. Raises InputError for a file with
+    other columns than the first ("unknown-column"), and for too many columns ("too-large").
     """
     for path, names in zip(paths, layouts, strict=True):
         if lacking := sorted(set(layouts[0]) ^ set(names)):
@@ -965,8 +995,9 @@ def _open_text(
     """Open text files, all "csv" or all "tsv", as one table, which messages call `name`; all cells are read as text.
 
     The `copies` of `paths` are read, which may be these themselves. The line `header_row`, counted from 1, names the
-    columns; None guesses it. Raises InputError for a file that `formats.sniff` refuses, for files with different
-    columns ("unknown-column"), and for too many ("too-large").
+    columns; None guesses it. Raises InputError for a file that `formats.sniff` refuses, such as one that ends before
+    its header ("empty-file"); for files with different columns ("unknown-column"); and for too many columns
+    ("too-large").
     """
     texts = formats.sniff_all(copies, paths, format, header_row)
     twice = _one_layout(name, paths, [text.names for text in texts])
@@ -1028,7 +1059,7 @@ def _open_parquet(paths: tuple[Path, ...], name: str) -> Source:
 def _open_json(paths: tuple[Path, ...], name: str) -> Source:
     """Open JSON files as one table, which messages call `name`: records, rows as lists, or an object of columns.
 
-    Raises InputError ("too-large") for too many columns, or a file that has to be read whole and is too large, and
+    Raises InputError for too many columns, or a file that has to be read whole and is too large ("too-large"). Raises
     ValueError for a file of no such form, or columns of unequal length.
     """
     files = [path if path.suffix.lower() != ".bz2" else as_utf8(path, formats.Text()) for path in paths]
