@@ -462,7 +462,7 @@ def test_a_unit_of_measurement_is_no_id(tmp_path):
 def test_a_note_for_each_object_is_no_static_column_however_many_objects_there_are(monkeypatch):
     """Only the first rows are looked at; they are what counts of them are compared with."""
     objects = pd.DataFrame({"id": range(50), "kind": ["a", "b"] * 25, "note": [f"see page {i}" for i in range(50)]})
-    monkeypatch.setattr("rotarymae.tables.guess.ROWS", 20)
+    monkeypatch.setattr("rotarymae.tables.columns.ROWS", 20)
     label, static, unsure = propose_objects(open_source(objects), "id", "kind")
     assert (label, static) == ("kind", ())
     assert any("'note': of 16 series seen, half or more" in one for one in unsure)
@@ -476,7 +476,7 @@ def test_a_table_of_long_series_is_guessed_from_rows_all_over_it(tmp_path, monke
     table["kind"], table["value"] = np.where(table.machine_id % 2, "a", "b"), draw.normal(size=800)
     path = tmp_path / f"t.{suffix}"
     table.to_csv(path, index=False) if suffix == "csv" else table.to_parquet(path)
-    monkeypatch.setattr("rotarymae.tables.guess.ROWS", 40)
+    monkeypatch.setattr("rotarymae.tables.columns.ROWS", 40)
     found = propose(open_source(path), TableSchema(), set())
     assert (found.schema.id, found.label) == ("machine_id", "kind")
     seen = open_source(path).sample(40).read(["machine_id"])["machine_id"].to_pylist()

@@ -2,8 +2,8 @@ from .coerce import as_dataset as as_dataset
 from .coerce import is_frame as is_frame
 from .coerce import is_of_the_command as is_of_the_command
 from .coerce import labels_of as labels_of
+from .columns import looks_like_id as looks_like_id
 from .guess import key_column as key_column
-from .guess import looks_like_id as looks_like_id
 from .guess import propose as propose
 from .guess import propose_objects as propose_objects
 from .guess import status_of as status_of

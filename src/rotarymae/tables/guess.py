@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,13 +20,32 @@ import pyarrow.compute as pc
 
 from rotarymae.errors import InputError, listed
 from rotarymae.series import cells, dates
-from rotarymae.series.dates import ELAPSED, ISO, JOINED, formats_of, is_written
+from rotarymae.tables.columns import (
+    CALLED_DATES,
+    CLOCK,
+    ERRORS,
+    IDS,
+    MAX_CHANNELS,
+    MIN_ASCENDING,
+    MIN_RUN,
+    MOST,
+    MOST_STATES,
+    NUMBERINGS,
+    OUTCOMES,
+    ROWS,
+    Column,
+    Rule,
+    count_keys,
+    joint_codes,
+    look,
+    looks_like_id,
+    looks_like_outcome,
+    pieces,
+)
 from rotarymae.tables.formats import MIN_TIME_NAMES, NUMBERED, numbered_names, numbers_in, values_in
 from rotarymae.tables.schema import TableSchema, option
-from rotarymae.tables.source import DATE_PARTS, STATISTICS, Source, date_parts, id_parts, open_source, without_headers
+from rotarymae.tables.source import DATE_PARTS, Source, date_parts, id_parts, open_source
 
-ROWS = 20_000  # from which a table is guessed
-MAX_CHANNELS = 2_000
 DATED = re.compile(r"\d+[-/.]\d*[-/.]?\d*")  # the beginning of 2024-03-31 and of 3/31/24
 TIME_NAME = re.compile(  # of a column whose cells were measured then: 2024-03-31, 1990, H01, 13:00, Jan
     rf"{DATED.pattern}.*|(19|20)\d\d|(h|hr|hour|day|month)?[ _]?\d\d?(:\d\d|h)?|"
@@ -36,34 +54,15 @@ TIME_NAME = re.compile(  # of a column whose cells were measured then: 2024-03-3
 )
 MIN_NUMBERED = 20  # columns of one stem that make a series of each row
 MIN_REPEATED = 4  # of one stem, whose numbers count or ascend, that look like times, as t0, t0.5, ... do
-MIN_ASCENDING = 10  # different numbers of a column that may be the time, as it ascends
-MAX_CODES = 20  # different whole numbers of a column that may number channels or classes
 MAX_CLASSES = 8  # columns of classes of which sets are tried
 TELLING_SHARE = 0.5  # of the variance of a column's ranks, that another explains which says what was measured
-MOST = 0.95  # of the cells of a column, which show what it holds
-MOST_STATES = 4  # texts in blocks of one each; of more of them, a state would come back
 SLACK = 0.005  # of its range, by which a column of times may differ from the times
-MIN_RUN = 3  # rows of a block, on average, that make a column look like one of ids
 
 NOT_TO_BE_SEEN = "not read: a model would see what it is to predict"
 NOTHING = re.compile(r"^(__.*__|unnamed:? ?\d*|index|rownames?|row_?(id|number|nr)?|#|level_\d+|)$", re.IGNORECASE)
-IDS = ("object", "obj", "oid", "star", "series", "stay", "hospitalization", "encounter", "subject", "patient", "record",
-       "participant", "person", "paciente", "paziente", "identifiant", "kennung",
-       "symbol", "ticker", "source", "station", "device", "unit", "machine", "kic", "tic", "case", "animal", "id",
-       "name")  # fmt: skip
-NO_IDS = {"exposure", "visit", "transit", "ccd", "detector", "field", "night", "image", "filter", "item", "code",
-          "row", "order", "candidate", "candid", "parent", "concept", "program", "location", "site",
-          "fid", "tid", "bid", "mid", "qid", "grid"}  # fmt: skip
-ID_WORD = re.compile(r"(obj|[eou]|[^aeiou]{1,3})?id|identifier")  # the last word of stay_id, uid and STID
 UNITS = {"unit", "units", "uom", "valueuom", "einheit", "unidad", "unité", "unità", "eenheid"}
-CODE = re.compile(r"(?<!ac|um|lu|ol|al|qu|ov|ip)(id|num|idx|index|nr|no|code|key|serial)$")  # ends bikeid; no acid
-MIN_CODE = 1000  # the largest number of a column called so, which no measure such as a UV index reaches
-MIN_APART = 1000  # times as wide as their count is the range of whole numbers that are codes, as of MMSI
 ZONES = re.compile(r"\b(tz|tzcd|timezone|time zone)\b")  # in the words of a name
 PLACES = {"location", "site"}  # which are ids only where they tell the rows of one time apart
-NUMBERINGS = {"id", "identifier", "ident", "number", "nr", "no",
-              "num", "index", "idx", "code", "tag", "table", "key", "serial"}  # fmt: skip
-ERRORS = {"err", "error", "errors", "sig", "sigma", "unc", "uncertainty", "std", "stddev", "stderr"}
 ERROR_MARK = re.compile("^({0})|({0})$".format("|".join(sorted(ERRORS - {"sig"}, key=len, reverse=True))))
 NO_FACTS = ERRORS | {"split", "fold", "true"}
 PARTS_OF_DATES = ((1600, 2200), (1, 366), (0, 31), (0, 60))  # ranges of year, month or day of it, day or hour, more
@@ -73,14 +72,8 @@ CLOCKS = np.array([0.001, 1, 60, 3600, 86_400, 7 * 86_400, 2_629_746, 31_556_952
 PACES = np.divide.outer(CLOCKS, CLOCKS)  # of one time by another
 CYCLES = ((1, 7), (1, 12), (1, 24), (1, 60), (24, 24))  # of days, months, hours, minutes; and the hours of days
 LIMIT = re.compile(r"lim\b|\b(limit|limiting|upperlimit|limmag)\b|\b[35] sig(ma)?\b")  # in the words of a name
-FLAG = re.compile(
-    r"(flag|flags|quality|qc)\b|"
-    r"\b(quali\w+|qual|validity|bad|procstatus|rb|rejected|invalid|outlier|suspect|saturated)\b"
-)
 SKY = {"ra", "dec"}  # coordinates only together, as Dec may be a month
 COORDINATES = ("ra", "dec", "lat", "lon", "long", "latitude", "longitude", "depth", "x", "y", "z", "altitude")
-OUTCOMES = {"futime", "survtime", "survival", "followup", "tte", "died", "death", "dead", "status", "event", "outcome",
-            "mortality", "censor", "censored", "deathtime", "target", "label", "discharge", "los", "stay"}  # fmt: skip
 OTHER_SENSES = {"discharge", "status", "event", "stay"}  # of a river or a battery, of a device
 MARKS_OF_TIMES = {"is", "anomaly", "attack", "fault", "failure", "alarm"}  # in the names of columns of 0 and 1
 
@@ -88,40 +81,6 @@ MARKS_OF_TIMES = {"is", "anomaly", "attack", "fault", "failure", "alarm"}  # in 
 DURATION = {"time", "days", "weeks", "months", "years", "hours", "duration", "survival", "lifetime", "futime", "tte"}
 INTERVALS = (("start", "stop"), ("start", "end"), ("begin", "end"), ("tstart", "tstop"), ("time1", "time2"))
 STATUS_NAMES = {"status", "event", "censored", "censoring", "died", "dead", "death", "failed"}
-
-
-@dataclass(frozen=True)
-class Rule:
-    """The words by which columns of one role, such as times, are recognised by their names.
-
-    Attributes:
-        words: words of names such as "time", the likeliest first; a name may be one of them or contain it.
-        better: words that make a name with a word of `words` fit better, if it has them too.
-        never: words that exclude a name.
-    """
-
-    words: tuple[str, ...]
-    better: tuple[str, ...] = ()
-    never: frozenset[str] = frozenset()
-
-    def rank(self, words: Sequence[str]) -> float:
-        """Return how well a column's name, split into `words` by `pieces`, fits this rule: the smaller the better.
-
-        It is the index of the name's first word in `self.words`; less half of their number if the name has a word of
-        `self.better`; plus 0.25 and 0.01 for each word for a name of several, among which a single letter does not
-        count. It is infinity for a name without any of `self.words`, or with one of `self.never`.
-        """
-        alone = len(words) == 1  # as t is a time, and T_Reactor none
-        places = [self.words.index(word) for word in words if word in self.words and (alone or len(word) > 1)]
-        if not places or set(words) & self.never:
-            return np.inf
-        bonus = 0.5 * any(word in self.better for word in words) * len(self.words)
-        return min(places) - bonus + (0 if alone else 0.25 + 0.01 * len(words))
-
-    def fits(self, words: Sequence[str]) -> bool:
-        """Return whether the words of a column's name, from `pieces`, include one of `self.words`, none of `never`."""
-        return self.rank(words) < np.inf
-
 
 TIME = Rule(
     ("mjd", "bmjd", "hjd", "bjd", "bkjd", "btjd", "jd", "time", "timestamp", "datetime", "dttm", "dt", "date",
@@ -134,9 +93,6 @@ TIME = Rule(
 )  # fmt: skip
 ID = Rule(IDS)
 CALENDAR = {"year", "month", "week", "weekday", "day", "doy"}  # in the names of parts of dates
-HOURS = {"hour", "hr", "hh", "stunde", "heure", "hora", "ora"}
-CALLED_DATES = {"date", "dates", "day", "dt", "datum", "fecha", "data", "дата", "日期", "日付", "yymmdd", "ymd"}
-CLOCK = Rule(("clock", "time", "uhrzeit", "zeit", "tod", *sorted(HOURS)), never=frozenset(STATISTICS))  # of a maximum
 PASSBANDS = ("passband", "band", "bandpass", "filter", "flt", "filtercode", "filterid", "fid")  # never ids
 CHANNEL = Rule(
     (*PASSBANDS, "category", "channel", "sensor", "variable", "parameter", "test", "itemid", "item", "code", "concept",
@@ -173,225 +129,6 @@ class Proposal:
     unsure: tuple[str, ...]
 
 
-def pieces(name: str) -> list[str]:
-    """Split the name of a column into words in lower case: "lc.midpointMjdTai (d)" gives ["midpoint", "mjd", "tai"].
-
-    It is split between a small letter or digit and a capital, between letters and digits, and at all other signs. What
-    stands before the last point is left out, and so are units in brackets at the end. A few glued endings are split
-    off: "magpsf" gives ["mag", "psf"], and "stayid" gives ["stay", "id"].
-    """
-    name = re.sub(r"(?<=\w)(\s*[(\[][^()\[\]]*[)\]])+$", "", name)  # a unit is none of its words
-    split = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name.rpartition(".")[2])
-    words = " ".join(re.findall(r"[^\W\d_]+|\d+", split)).lower()
-    # Glued names, such as magpsf, sigmapsf, observationoffset and patientunitstayid.
-    words = re.sub(r"(?<=[a-z])(psf|sap|mpro|offset)\b", r" \1", words)
-    return re.sub(r"(?<=stay|ient|ject|urce|vice|case|sion|odic|vent)id\b", " id", words).split()
-
-
-def looks_like_id(name: str) -> bool:
-    """Return whether the name of a column suggests ids of objects, as objectId, stay_id and patient do.
-
-    It does if its last word is one for ids, or its only word one for an object, and for serial_number and the like.
-    False if any word is one for another thing, as in image_id, night_id and item_id.
-    """
-    words = pieces(name)
-    if {*words, *(word.removesuffix("id") for word in words)} & NO_IDS:  # ccdid, too
-        return False
-    numbers = "serial" in words and NUMBERINGS.issuperset(words)
-    return numbers or any(map(ID_WORD.fullmatch, words[-1:])) or (len(words) == 1 and words[0] in IDS[:-2])
-
-
-def looks_like_outcome(name: str) -> bool:
-    """Return whether a column name suggests an outcome, which only the future tells, as died and status do.
-
-    False for names that `looks_like_id` accepts, such as stay_id.
-    """
-    return bool(set(pieces(name)) & OUTCOMES) and not looks_like_id(name)
-
-
-@dataclass(frozen=True, eq=False)
-class Column:
-    """A column of a table, described by n sampled cells.
-
-    Attributes:
-        name: of the column.
-        words: its name, split by `pieces`.
-        cells: Arrow array [n]; texts are without blanks around them, and a span from one date to another is cut to its
-            start.
-        dates: whether it holds dates: of a date type, as texts, or as whole numbers such as 20240331.
-        clock: whether it holds times of day or durations.
-        text: whether its cells are texts that are not read as numbers; they may be dates or times of day.
-        formats: strptime formats, each of which reads all its dates; () without dates, and for ISO dates and date
-            types.
-        listed: whether the cells are the entries of lists in the table.
-        codes: int64 [n], number of each cell among the different ones, in the order of first appearance; -1 where it is
-            missing.
-        numbers: float64 [n], NaN where a cell is missing or no number; None for a column that holds no numbers. A limit
-            such as "<0.01" counts as its number.
-    """
-
-    name: str
-    words: tuple[str, ...]
-    cells: pa.Array
-    dates: bool
-    clock: bool
-    text: bool
-    formats: tuple[str, ...]
-    listed: bool
-    codes: np.ndarray
-    numbers: np.ndarray | None
-
-    @property
-    def numeric(self) -> bool:
-        """Whether it holds numbers, that is, `numbers` is not None."""
-        return self.numbers is not None
-
-    @cached_property
-    def known(self) -> np.ndarray:
-        """Its finite numbers in the order of the rows, float64; empty for a column that holds no numbers."""
-        return np.array([]) if self.numbers is None else self.numbers[np.isfinite(self.numbers)]
-
-    @cached_property
-    def days(self) -> np.ndarray | None:
-        """Its dates as days since 1970-01-01, float64 [n], NaN where one is missing or unreadable.
-
-        None for a column without dates, and if there are dates, but none can be read.
-        """
-        with suppress(InputError):
-            how = self.formats[0] if self.formats else None
-            return dates.times(self.cells, self.name, how).values if self.dates else None
-        return None
-
-    @cached_property
-    def whole(self) -> bool:
-        """Whether it holds finite numbers, all of which are whole."""
-        return bool(len(self.known)) and bool((self.known == np.rint(self.known)).all())
-
-    @property
-    def names_classes(self) -> bool:
-        """Whether it repeats few texts or whole numbers, as names of channels or classes do.
-
-        Few are at most 20 different numbers or 2,000 different texts, and at most a third as many as rows. False for
-        columns of dates and times of day, and empty ones.
-        """
-        few = 0 < self.distinct <= (MAX_CODES if self.whole else MAX_CHANNELS) and 3 * self.distinct <= len(self.codes)
-        return (self.text or self.whole) and few and not (self.dates or self.clock)
-
-    @property
-    def distinct(self) -> int:
-        """Number of different cells; missing ones do not count."""
-        return int(self.codes.max(initial=-1)) + 1
-
-    @property
-    def repeats(self) -> bool:
-        """Whether it has fewer than 10 cells, or at most four different ones for every five, missing ones left out."""
-        known = int((self.codes >= 0).sum())
-        return 5 * self.distinct <= 4 * known or known < MIN_ASCENDING
-
-    @property
-    def runs(self) -> int:
-        """Number of runs of consecutive rows with the same cell; consecutive missing cells make a run, too."""
-        return 1 + int((np.diff(self.codes) != 0).sum())
-
-    @property
-    def in_blocks(self) -> bool:
-        """Whether equal cells follow one another: `runs` is at most 1.1 times `distinct`."""
-        return self.runs <= 1.1 * self.distinct
-
-    @property
-    def is_error(self) -> bool:
-        """Whether it holds numbers, mostly other than 0, and is called like standard errors, such as flux_err."""
-        if not self.numeric or 2 * (self.known == 0).sum() > len(self.known):
-            return False
-        named = bool(set(self.words) & (ERRORS if len(self.words) > 1 else {"sigma", "unc", "uncertainty", "stderr"}))
-        return named or "".join(self.words[-1:]).endswith("err")
-
-    @property
-    def is_flag(self) -> bool:
-        """Whether its name suggests flags of quality, as temp_qc does, but not one that has a word for an object."""
-        return FLAG.search(" ".join(self.words)) is not None and not {*self.words} & {*IDS}
-
-    @property
-    def is_code(self) -> bool:
-        """Whether its whole numbers name something, by its name, as bikeid, or as they lie apart, as those of ships.
-
-        By its name it does not if they change slowly and up and down, as a stock index does.
-        """
-        if not self.whole or self.known.max() < MIN_CODE:
-            return False
-        span, steps = np.ptp(self.known), np.diff(self.known)
-        if (match := CODE.search("".join(self.words[-1:]))) and (match.start() > 0 or len(self.words) > 1):
-            return self.goes_one_way(np.zeros(len(self.codes))) or bool(np.median(abs(steps)) > span / 10)
-        # Prices in millionths lie apart by large steps; few numbers may be bits.
-        step = max(np.gcd.reduce(steps.astype(np.int64)), 1) if self.distinct > MAX_CODES else 1
-        return bool(3 * self.distinct <= len(self.codes) and span > step * MIN_APART * self.distinct > step * MIN_APART)
-
-    def repeats_numbers(self, other: Column) -> bool:
-        """Return whether its numbers, more than two different ones, are those of another in all rows that have both."""
-        both = np.isfinite(self.numbers) & np.isfinite(other.numbers)  # pyright: ignore
-        equal = (self.numbers[both] == other.numbers[both]).all()  # pyright: ignore
-        return bool(self.distinct > 2 and 2 * both.sum() > len(both) and equal)
-
-    def is_magnitude_of(self, flux: Column) -> bool:
-        """Return whether it is negative just where a column of fluxes is, and never near 0, as a flux is."""
-        if not (self.known < 0).any() or not (flux.known > 0).any() or flux.numbers is None:
-            return False
-        near = 2 * abs(self.known).min() < np.median(abs(self.known))
-        return not near and not (np.sign(self.numbers) * np.sign(flux.numbers) < 0).any()  # pyright: ignore
-
-    @property
-    def counts(self) -> bool:
-        """Whether its numbers are consecutive whole ones in any order, as 1, 2, 3, at least two, and some repeat."""
-        return self.whole and 1 < np.ptp(self.known) + 1 == len(np.unique(self.known)) < len(self.known)
-
-    @property
-    def packs_days(self) -> bool:
-        """Whether its numbers are days such as 20240331.5, which leap at the end of each month."""
-        years, months, days = self.known // 10_000, self.known // 100 % 100, self.known % 100
-        dated = (abs(years - 2000) < 200) & (months >= 1) & (months <= 12) & (days >= 1) & (days < 32)
-        return len(dated) > 0 and bool(dated.all())
-
-    @property
-    def numbers_rows(self) -> bool:
-        """Whether its whole numbers, more than four, rise by 1 from row to row, or begin anew at 0 or 1."""
-        goes_on = (np.diff(self.known) == 1) | np.isin(self.known[1:], (0, 1))
-        return self.whole and self.distinct > MOST_STATES and bool(goes_on.mean() > MOST)
-
-    def goes_one_way(self, groups: np.ndarray) -> bool:
-        """Return whether more than 95 % of the steps of its numbers or dates from row to row go one way or stay.
-
-        False without any steps. Only steps between consecutive rows of one group count; `groups` [n] are codes of each
-        row's group.
-        """
-        numbers = self.days if self.numbers is None else self.numbers
-        if numbers is None:
-            return False
-        steps = np.diff(numbers)[np.diff(groups) == 0]
-        steps = steps[np.isfinite(steps)]
-        return max((steps >= 0).sum(), (steps <= 0).sum()) > MOST * len(steps)
-
-    def is_scale(self, groups: np.ndarray) -> bool:
-        """Return whether its numbers place the rows of each group along an axis, as depths place the rows of one time.
-
-        They do if they go one way within groups (`goes_one_way`) and groups have at least three rows on average. But
-        consecutive whole numbers (`counts`) do not, as they may number channels. `groups` [n] are codes of groups.
-        """
-        return not self.counts and self.goes_one_way(groups) and len(groups) >= MIN_RUN * _count(groups)
-
-    def varies(self, series: np.ndarray) -> bool:
-        """Return whether any series has different cells in it; missing cells do not count.
-
-        `series` [n] are codes of each row's series.
-        """
-        there = self.codes >= 0
-        return _count(series[there], self.codes[there]) > _count(series[there])
-
-
-def _count(*keys: np.ndarray) -> int:
-    """Return how many different rows there are in arrays of codes side by side: _count([0, 0, 1], [5, 5, 5]) is 2."""
-    return len(np.unique(_numbered(*keys)))
-
-
 def _said(names: Iterable[str], text: str, of_one: str | None = None) -> list[str]:
     """Return [sentence] of the quoted names followed by `text`: ["'a', 'b' are empty."]; [] without names.
 
@@ -399,135 +136,6 @@ def _said(names: Iterable[str], text: str, of_one: str | None = None) -> list[st
     """
     names = list(names)
     return [f"{listed(names)}{text if of_one is None or len(names) > 1 else of_one}"] if names else []
-
-
-def _joint(*keys: np.ndarray) -> np.ndarray:
-    """Number the combinations of codes in rows: int [n], with equal numbers for rows that are equal in all keys.
-
-    The number is -1 if one of a row's codes is negative. Each key is an array [n] of codes.
-    """
-    return np.where(np.min(keys, axis=0) < 0, -1, _numbered(*keys))
-
-
-def _numbered(first: np.ndarray, *others: np.ndarray) -> np.ndarray:
-    """Number the combinations of integers in rows, arrays [n] each: int64 [n], alike in rows that are alike."""
-    numbers = first
-    for codes in others:  # of numbers, not of pairs, as these are slow to sort
-        low, size = codes.min(initial=0), np.ptp(codes) + 1 if len(codes) else 1
-        numbers = np.unique(numbers, return_inverse=True)[1] * size + (codes - low)
-    return numbers
-
-
-def look(source: Source, na: Sequence[str] = (), names: Sequence[str] | None = None) -> dict[str, Column]:
-    """Describe columns of a table by a sample of its rows: {name: column}, each with n cells.
-
-    The sample has at most 20,000 rows, spread over the table. If any column holds lists, it has at most 200 rows; the
-    entries of lists are the cells then, and other cells are repeated for each entry. Rows of a text file that repeat
-    its header are left out.
-
-    Args:
-        source: the table.
-        na: texts that mean "missing", besides the usual ones.
-        names: the columns to describe; all if None.
-
-    Raises:
-        InputError: as `Source.read` does; or the file holds several tables ("several-tables").
-    """
-    names = list(source.kinds if names is None else names)
-    lists = {name for name in names if cells.is_list(source.kinds[name])}
-    read = source.sample(ROWS // 100 if lists else ROWS).read(names, equal=False) if names else {}
-    read = without_headers(read, source.name)[0] if source.is_text else read
-    return {name: _column(name, column, name in lists, na) for name, column in read.items()}
-
-
-def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> Column:
-    """Describe a column by its name and some of its cells, which are dates, times of day, numbers or texts.
-
-    A column of texts holds ISO dates or times of day if more than half of its filled cells are written so. It holds
-    numbers if there are as many numbers as words, or more than two different numbers for each different word. It holds
-    other dates if all cells fit one format (`_formats`), and so may whole numbers. If all cells are one negative code
-    of nines, such as -999, they count as missing.
-
-    Args:
-        name: of the column. One that is called like a date or a time of day may hold these in more forms.
-        column: Arrow array [n] of the cells as they were read.
-        of_lists: whether the cells are the entries of lists.
-        na: texts that mean "missing", besides the usual ones.
-    """
-    kind, numbers = column.type, None
-    column, text = dates.starts_of(cells.trimmed(column)), cells.is_text(kind)
-    is_date = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
-    is_clock = pa.types.is_time(kind) or pa.types.is_duration(kind)
-    codes = np.zeros(len(column), np.int64)
-    with suppress(InputError, pa.ArrowException):
-        codes = cells.encode(cells.without_missing(column.cast(pa.large_string()), na))[0]
-    words = text and not cells.matches(column.unique(), r"^([A-Z]{1,3}\p{Sc})?\W*\d|^(?i:true|false)$").any()
-    if text and not words:
-        half = max(1, len(cells.without_missing(column).drop_null())) / 2
-        is_date, is_clock = (bool(cells.matches(column, pattern).sum() > half) for pattern in (ISO, ELAPSED))
-    if not is_date and not is_clock and not words:
-        with suppress(InputError):
-            read = cells.numbers(column, name, na, limits=True)
-            known = read.values[~np.isnan(read.values)]  # many of which, or different ones next to a word or two
-            mostly = len(known) >= sum(read.words.values()) or len(np.unique(known)) > 2 * len(read.words)
-            numbers = read.values.astype(np.float64) if mostly or not text else None
-            if numbers is not None and len(known) and known[0] < 0 and np.ptp(known) == 0 and cells.is_code(known[0]):
-                numbers, codes = np.full(len(numbers), np.nan), np.full(len(codes), -1)  # -999 all through is empty
-    called = pieces(name)
-    formats = () if is_date or is_clock or of_lists else _formats(column, numbers, not CALLED_DATES.isdisjoint(called))
-    numbers = None if formats else numbers
-    text = text and numbers is None
-    is_clock = is_clock or (CLOCK.fits(called) and _is_clock(column, numbers, bool(HOURS & {*called})))
-    is_date = is_date or bool(formats)
-    return Column(name, tuple(called), column, is_date, is_clock, text, formats, of_lists, codes, numbers)
-
-
-def _formats(column: pa.Array, numbers: np.ndarray | None, named: bool) -> tuple[str, ...]:
-    """Return the strptime formats by each of which all cells of a column can be read as dates; () if there is none.
-
-    There are several if day and month could be swapped. Texts without digits are passed over. Only texts and whole
-    numbers have formats.
-
-    Args:
-        column: Arrow array [n].
-        numbers: its cells as numbers, float64 [n]; None for texts. Numbers are dates only if all of them look like
-            20240331: they begin with 19 or 20 and have 7, 8, 10, 12 or 14 digits.
-        named: whether the column is called like a date. If so, numbers are also dates if all have six digits, such as
-            240331.
-    """
-    if not (cells.is_text(column.type) or (pa.types.is_integer(column.type) and numbers is not None)):
-        return ()
-    formats: list[str] = []
-    for some in (column[:100], column):  # the first are soon seen to be none
-        texts = cells.without_missing(some.cast(pa.large_string()).unique()).drop_null().to_pylist()
-        dated = numbers is None or all(text.startswith(("19", "20")) and len(text) in JOINED for text in texts)
-        formats = formats_of(texts) if dated else []
-        if named and numbers is not None and all(len(text) == 6 and is_written(text, "%y%m%d") for text in texts):
-            formats = ["%y%m%d"]
-        if texts and not formats:
-            break
-    return tuple(formats)
-
-
-def _is_clock(column: pa.Array, numbers: np.ndarray | None, hours: bool) -> bool:
-    """Return whether a column that is called like a clock holds times of day.
-
-    Args:
-        column: Arrow array [n] of its cells.
-        numbers: the cells as numbers, float64 [n]; None for texts. Texts are times of day if more than 95 % look like
-            18.00.00. Numbers are if all look like 915 and 2350, for 09:15 and 23:50, one is 100 or more, and they have
-            at least three different minutes or 2300 as the largest.
-        hours: whether the name says hours; then numbers are times of day if all are whole, from 0 to 24.
-    """
-    if numbers is None or np.isnan(numbers).all():
-        known = column.drop_null() if cells.is_text(column.type) else []
-        return len(known) > 0 and bool(cells.matches(known, r"^([01]?\d|2[0-4])(\.[0-5]\d){2}$").mean() > MOST)
-    if hours:
-        return bool(np.nanmin(numbers) >= 0 and np.nanmax(numbers) <= 24 and not (np.nan_to_num(numbers) % 1).any())
-    known = numbers[~np.isnan(numbers)]
-    minutes = known % 100  # of 840 and 2350
-    hours_pass = known.max() >= 100 and (len(np.unique(minutes)) >= MIN_RUN or known.max() == 2300)
-    return bool(hours_pass and ((known >= 0) & (known <= 2400) & (minutes < 60) & (minutes % 1 == 0)).all())
 
 
 def _series_per_row(source: Source) -> str | None:
@@ -808,7 +416,7 @@ class _Proposer:
         else:
             self.doubts += _said(parts, ": parts of the time, of which the values are for want of others")
         clock = self.column("clock")
-        self.times = _joint(*(c.codes for c in (time, clock) if c is not None))
+        self.times = joint_codes(*(c.codes for c in (time, clock) if c is not None))
         self.time_values = time.days if time.numbers is None else time.numbers
         if clock is not None and self.time_values is not None:
             days = dates.Times(self.time_values)
@@ -980,9 +588,10 @@ class _Proposer:
         self.series = np.zeros(self.rows, np.int64) if id is None else id.codes
         if id is None and several_files and time is not None and not time.listed:
             self.series = look(self.source.with_ids_of_files())["file"].codes
-        if id is not None and "id" not in self.named and _count(self.times) > 1 < _count(self.series) < self.rows:
+        series, several = count_keys(self.series), count_keys(self.times) > 1
+        if id is not None and "id" not in self.named and several and 1 < series < self.rows:
             text = " has one time throughout each of its cells: is it the id of series? (--id)"
-            self.doubts += _said([id.name] * (_count(self.series, self.times) == _count(self.series)), text)
+            self.doubts += _said([id.name] * (count_keys(self.series, self.times) == series), text)
             steps = np.diff(np.zeros(1) if self.time_values is None else self.time_values)
             text = ": rows of others lie between its own, each at another time; if all are of one object, --id file"
             self.doubts += _said([id.name] * bool(not id.in_blocks and len(steps) and (steps > 0).mean() > 0.99), text)
@@ -1007,14 +616,14 @@ class _Proposer:
         named = [c for c in named if c.distinct < n or (self.times == self.times[0]).all() or (lists and not c.listed)]
         named = [c for c in named if not (c.distinct > n / 2 and len(named) > 1)] or named
         # Nor is one of the rows of each time, such as those of a transit.
-        named = [c for c in named if c.distinct == 1 or _count(c.codes, self.times) > c.distinct] or named
+        named = [c for c in named if c.distinct == 1 or count_keys(c.codes, self.times) > c.distinct] or named
         if not named:
             return None
         # The rows of the best name often come in blocks, and those of who measured them do not.
         likely = min(ID.rank(c.words) for c in named)
         blocks = [c for c in named if c.distinct > 1 and ID.rank(c.words) == likely and c.in_blocks]
         # Where rows of one time are of several objects, their id tells these apart.
-        unlike = {c.name: _count(c.codes, self.times) for c in named}
+        unlike = {c.name: count_keys(c.codes, self.times) for c in named}
         apart = [c for c in named if unlike[c.name] > 0.98 * max(unlike.values())]
         best = max(blocks or apart, key=lambda c: (c.distinct, -ID.rank(c.words)))
         self.other_ids = [c for c in (named if blocks else apart) if c.distinct != best.distinct]
@@ -1039,7 +648,7 @@ class _Proposer:
         blocks = [c for c in self.objects if (c.text or c.whole) and c.distinct > 1 and not c.listed]
         blocks = [c for c in blocks if (c.codes >= 0).all() and c.in_blocks and self.rows / c.runs >= MIN_RUN]
         blocks = [c for c in blocks if not self.is_state(c)]
-        blocks = [c for c in blocks if _count(c.codes, self.times) > c.distinct] or blocks  # than one time for each
+        blocks = [c for c in blocks if count_keys(c.codes, self.times) > c.distinct] or blocks  # than one time for each
         if blocks:
             best = max(blocks, key=lambda c: (c.text, c.distinct, bool({*c.words} & PLACES)))
             why = "its rows come in blocks"
@@ -1077,7 +686,7 @@ class _Proposer:
             return False
         kinds = (c for c in self.unused.values() if CHANNEL.fits(c.words) or LABEL.fits(c.words))
         channels = (c for c in kinds if c.distinct < self.rows)
-        return column.distinct == 1 or any(_count(c.codes, column.codes) == c.distinct for c in channels)
+        return column.distinct == 1 or any(count_keys(c.codes, column.codes) == c.distinct for c in channels)
 
     def called_unit(self, column: Column) -> bool:
         """Return whether a column of texts is called like units, or as another with a U, as VSORRESU is."""
@@ -1098,11 +707,11 @@ class _Proposer:
         names = [c for c in self.objects if not CHANNEL.fits(c.words)]
         places = [c for c in names if {*c.words} & PLACES and c.repeats and (c.text or c.whole)]
         names = [c for c in names if c in places or (c.text and c.distinct <= self.rows / MIN_RUN)]
-        names = [c for c in names if _count(objects) < c.distinct == _count(objects, c.codes)]
+        names = [c for c in names if count_keys(objects) < c.distinct == count_keys(objects, c.codes)]
         channels = (c for c in free if c.text and CHANNEL.fits(c.words) and not looks_like_id(c.name))
         for keys in ([self.times], *([self.times, c.codes] for c in channels)):
-            apart = [c for c in names if _count(c.codes, *keys) > 0.98 * self.rows]
-            if apart and _count(objects, *keys) < 0.9 * self.rows:
+            apart = [c for c in names if count_keys(c.codes, *keys) > 0.98 * self.rows]
+            if apart and count_keys(objects, *keys) < 0.9 * self.rows:
                 return max(apart, key=lambda c: c.distinct)
         return None
 
@@ -1129,7 +738,7 @@ class _Proposer:
             text = f"{group!r} repeats across series: a random split would put the same {group} on both sides;"
             self.doubts.append(f"{text} --split-by {group}?")
         for c in self.other_ids:
-            if max(c.distinct, count) < _count(self.series, c.codes) <= self.rows / MIN_RUN:
+            if max(c.distinct, count) < count_keys(self.series, c.codes) <= self.rows / MIN_RUN:
                 text = f"{c.name!r} is called like an id, too, and not read: {self.id_with(c)} joins both; if the other"
                 self.doubts.append(f"{text} says what was measured, --id {shlex.quote(c.name)} and that as --channel")
         numeric = {name: c for name, c in self.varying.items() if c.numeric}
@@ -1154,7 +763,7 @@ class _Proposer:
         events in time, such as is_anomaly.
         """
         if looks_like_outcome(column.name):
-            several = _count(self.series, column.codes) > 2 * _count(self.series) and not column.names_classes
+            several = count_keys(self.series, column.codes) > 2 * count_keys(self.series) and not column.names_classes
             return not (several and OUTCOMES.intersection(column.words) <= OTHER_SENSES)
         return column.whole and column.distinct <= 2 and not MARKS_OF_TIMES.isdisjoint(column.words)
 
@@ -1233,7 +842,7 @@ class _Proposer:
             mixed = {c.name: any(unit.varies(c.codes) for unit in units) for c in named}
             ranks = {c.name: CHANNEL.rank(c.words) + len(c.words) / 100 for c in named}
             return min(named, key=lambda c: (mixed[c.name], self.repeated_rows(c.codes), ranks[c.name]))
-        bare, keys = self.repeated_rows(), _joint(self.series, self.times)
+        bare, keys = self.repeated_rows(), joint_codes(self.series, self.times)
         classes = [c for c in usual if c.names_classes and (c.codes >= 0).mean() > MOST]
         telling = [c for c in classes if self.repeated_rows(c.codes) < bare / 20 and not c.is_scale(keys)]
         if bare > self.rows / 20 and telling:
@@ -1256,7 +865,7 @@ class _Proposer:
 
     def repeated_rows(self, *keys: np.ndarray) -> int:
         """Return how many rows have the same series, time and `keys` as an earlier row; each key is codes [rows]."""
-        return self.rows - _count(self.series, self.times, *keys)
+        return self.rows - count_keys(self.series, self.times, *keys)
 
     def find_scale(self, channel: Column | None) -> None:
         """Propose a column that places rows of one time and channel, such as a depth, as a further position.
@@ -1271,7 +880,7 @@ class _Proposer:
             channel: the column of channels; None without one.
         """
         keys = [] if channel is None else [channel.codes]
-        bare, rows = self.repeated_rows(*keys), _joint(self.series, self.times, *keys)
+        bare, rows = self.repeated_rows(*keys), joint_codes(self.series, self.times, *keys)
         scales = (c for c in self.maybe_values if c.is_scale(rows) and self.repeated_rows(*keys, c.codes) < bare / 20)
         scale = next(scales, None) if bare > self.rows / 20 else None
         if scale is not None:
@@ -1312,8 +921,8 @@ class _Proposer:
         named, codes = TIME.fits(column.words), column.codes
         if not (named or column.counts) or not column.goes_one_way(self.series):  # which is seen soonest
             return self.keeps_pace(column)
-        both = _count(self.series, codes, self.times)
-        again = both == _count(self.series, self.times) and (named or both == _count(self.series, codes))
+        both = count_keys(self.series, codes, self.times)
+        again = both == count_keys(self.series, self.times) and (named or both == count_keys(self.series, codes))
         return again or self.keeps_pace(column)
 
     def keeps_pace(self, column: Column) -> bool:
@@ -1448,7 +1057,7 @@ class _Proposer:
         if channel is None:
             return []
         # What is the same throughout a channel of a series says something of the channel, and is not measured.
-        measured = [c for c in self.maybe_values if c.varies(_joint(self.series, channel.codes))]
+        measured = [c for c in self.maybe_values if c.varies(joint_codes(self.series, channel.codes))]
         return [c for c in measured if _share_explained(c, channel) > TELLING_SHARE]
 
     def say_unread(self, columns: Sequence[Column], channel: Column | None) -> None:
@@ -1462,7 +1071,7 @@ class _Proposer:
             columns = [c for c in columns if c.varies(channel.codes)]
             units = [c for c in columns if self.called_unit(c)]  # mostly one for each channel
             pairs = (np.stack([channel.codes, c.codes])[:, c.codes >= 0] for c in units)
-            units = [c for c, pair in zip(units, pairs) if _count(*pair) < 2 * channel.distinct]
+            units = [c for c, pair in zip(units, pairs) if count_keys(*pair) < 2 * channel.distinct]
             text = ": units that differ within a channel, whose numbers are read as they are; convert them first"
             self.doubts += _said((c.name for c in units), text)
             columns = [c for c in columns if c not in units]
@@ -1742,7 +1351,7 @@ def _of_series(
     further = [c for c in facts if c.whole and c.distinct >= max(count, 3) and {*c.words} & NUMBERINGS]  # ids
     many = [c for c in facts if c in further or (c.text and 2 * c.distinct > count)]
     leaks = [c for c in facts if truth is not None and truth.distinct <= c.distinct <= count / 2]
-    leaks = [c for c in leaks if _count(c.codes, truth.codes) == _count(c.codes)]  # pyright: ignore
+    leaks = [c for c in leaks if count_keys(c.codes, truth.codes) == count_keys(c.codes)]  # pyright: ignore
     static = tuple(c.name for c in facts if c not in (*many, *leaks))
     maybe = [c.name for c in usable if label is None and c.names_classes and c.distinct <= few]
     if maybe:

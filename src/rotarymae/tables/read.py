@@ -25,7 +25,8 @@ from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.mapped import Columns, map_parts
 from rotarymae.series.reading import NO_ZONE, ReadingReport
 from rotarymae.series.tidy import Observations, dataset_fields, offsets_of
-from rotarymae.tables.guess import key_column, looks_like_id, looks_like_outcome
+from rotarymae.tables.columns import looks_like_id, looks_like_outcome
+from rotarymae.tables.guess import key_column
 from rotarymae.tables.labels import Facts
 from rotarymae.tables.schema import TableSchema, option
 from rotarymae.tables.source import ID_TEXT, Source, id_parts, open_source, without_headers

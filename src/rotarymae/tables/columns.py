@@ -1,0 +1,431 @@
+"""Columns of a table as a sample of its rows shows them: the words of their names, and what their cells hold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from rotarymae.errors import InputError
+from rotarymae.series import cells, dates
+from rotarymae.series.dates import ELAPSED, ISO, JOINED, formats_of, is_written
+from rotarymae.tables.source import STATISTICS, Source, without_headers
+
+ROWS = 20_000  # from which a table is guessed
+MAX_CHANNELS = 2_000
+MIN_ASCENDING = 10  # different numbers of a column that may be the time, as it ascends
+MAX_CODES = 20  # different whole numbers of a column that may number channels or classes
+MOST = 0.95  # of the cells of a column, which show what it holds
+MOST_STATES = 4  # texts in blocks of one each; of more of them, a state would come back
+MIN_RUN = 3  # rows of a block, on average, that make a column look like one of ids
+IDS = ("object", "obj", "oid", "star", "series", "stay", "hospitalization", "encounter", "subject", "patient", "record",
+       "participant", "person", "paciente", "paziente", "identifiant", "kennung",
+       "symbol", "ticker", "source", "station", "device", "unit", "machine", "kic", "tic", "case", "animal", "id",
+       "name")  # fmt: skip
+NO_IDS = {"exposure", "visit", "transit", "ccd", "detector", "field", "night", "image", "filter", "item", "code",
+          "row", "order", "candidate", "candid", "parent", "concept", "program", "location", "site",
+          "fid", "tid", "bid", "mid", "qid", "grid"}  # fmt: skip
+ID_WORD = re.compile(r"(obj|[eou]|[^aeiou]{1,3})?id|identifier")  # the last word of stay_id, uid and STID
+CODE = re.compile(r"(?<!ac|um|lu|ol|al|qu|ov|ip)(id|num|idx|index|nr|no|code|key|serial)$")  # ends bikeid; no acid
+MIN_CODE = 1000  # the largest number of a column called so, which no measure such as a UV index reaches
+MIN_APART = 1000  # times as wide as their count is the range of whole numbers that are codes, as of MMSI
+NUMBERINGS = {"id", "identifier", "ident", "number", "nr", "no",
+              "num", "index", "idx", "code", "tag", "table", "key", "serial"}  # fmt: skip
+ERRORS = {"err", "error", "errors", "sig", "sigma", "unc", "uncertainty", "std", "stddev", "stderr"}
+FLAG = re.compile(
+    r"(flag|flags|quality|qc)\b|"
+    r"\b(quali\w+|qual|validity|bad|procstatus|rb|rejected|invalid|outlier|suspect|saturated)\b"
+)
+OUTCOMES = {"futime", "survtime", "survival", "followup", "tte", "died", "death", "dead", "status", "event", "outcome",
+            "mortality", "censor", "censored", "deathtime", "target", "label", "discharge", "los", "stay"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Rule:
+    """The words by which columns of one role, such as times, are recognised by their names.
+
+    Attributes:
+        words: words of names such as "time", the likeliest first; a name may be one of them or contain it.
+        better: words that make a name with a word of `words` fit better, if it has them too.
+        never: words that exclude a name.
+    """
+
+    words: tuple[str, ...]
+    better: tuple[str, ...] = ()
+    never: frozenset[str] = frozenset()
+
+    def rank(self, words: Sequence[str]) -> float:
+        """Return how well a column's name, split into `words` by `pieces`, fits this rule: the smaller the better.
+
+        It is the index of the name's first word in `self.words`; less half of their number if the name has a word of
+        `self.better`; plus 0.25 and 0.01 for each word for a name of several, among which a single letter does not
+        count. It is infinity for a name without any of `self.words`, or with one of `self.never`.
+        """
+        alone = len(words) == 1  # as t is a time, and T_Reactor none
+        places = [self.words.index(word) for word in words if word in self.words and (alone or len(word) > 1)]
+        if not places or set(words) & self.never:
+            return np.inf
+        bonus = 0.5 * any(word in self.better for word in words) * len(self.words)
+        return min(places) - bonus + (0 if alone else 0.25 + 0.01 * len(words))
+
+    def fits(self, words: Sequence[str]) -> bool:
+        """Return whether the words of a column's name, from `pieces`, include one of `self.words`, none of `never`."""
+        return self.rank(words) < np.inf
+
+
+HOURS = {"hour", "hr", "hh", "stunde", "heure", "hora", "ora"}
+CALLED_DATES = {"date", "dates", "day", "dt", "datum", "fecha", "data", "дата", "日期", "日付", "yymmdd", "ymd"}
+CLOCK = Rule(("clock", "time", "uhrzeit", "zeit", "tod", *sorted(HOURS)), never=frozenset(STATISTICS))  # of a maximum
+
+
+def pieces(name: str) -> list[str]:
+    """Split the name of a column into words in lower case: "lc.midpointMjdTai (d)" gives ["midpoint", "mjd", "tai"].
+
+    It is split between a small letter or digit and a capital, between letters and digits, and at all other signs. What
+    stands before the last point is left out, and so are units in brackets at the end. A few glued endings are split
+    off: "magpsf" gives ["mag", "psf"], and "stayid" gives ["stay", "id"].
+    """
+    name = re.sub(r"(?<=\w)(\s*[(\[][^()\[\]]*[)\]])+$", "", name)  # a unit is none of its words
+    split = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name.rpartition(".")[2])
+    words = " ".join(re.findall(r"[^\W\d_]+|\d+", split)).lower()
+    # Glued names, such as magpsf, sigmapsf, observationoffset and patientunitstayid.
+    words = re.sub(r"(?<=[a-z])(psf|sap|mpro|offset)\b", r" \1", words)
+    return re.sub(r"(?<=stay|ient|ject|urce|vice|case|sion|odic|vent)id\b", " id", words).split()
+
+
+def looks_like_id(name: str) -> bool:
+    """Return whether the name of a column suggests ids of objects, as objectId, stay_id and patient do.
+
+    It does if its last word is one for ids, or its only word one for an object, and for serial_number and the like.
+    False if any word is one for another thing, as in image_id, night_id and item_id.
+    """
+    words = pieces(name)
+    if {*words, *(word.removesuffix("id") for word in words)} & NO_IDS:  # ccdid, too
+        return False
+    numbers = "serial" in words and NUMBERINGS.issuperset(words)
+    return numbers or any(map(ID_WORD.fullmatch, words[-1:])) or (len(words) == 1 and words[0] in IDS[:-2])
+
+
+def looks_like_outcome(name: str) -> bool:
+    """Return whether a column name suggests an outcome, which only the future tells, as died and status do.
+
+    False for names that `looks_like_id` accepts, such as stay_id.
+    """
+    return bool(set(pieces(name)) & OUTCOMES) and not looks_like_id(name)
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """A column of a table, described by n sampled cells.
+
+    Attributes:
+        name: of the column.
+        words: its name, split by `pieces`.
+        cells: Arrow array [n]; texts are without blanks around them, and a span from one date to another is cut to its
+            start.
+        dates: whether it holds dates: of a date type, as texts, or as whole numbers such as 20240331.
+        clock: whether it holds times of day or durations.
+        text: whether its cells are texts that are not read as numbers; they may be dates or times of day.
+        formats: strptime formats, each of which reads all its dates; () without dates, and for ISO dates and date
+            types.
+        listed: whether the cells are the entries of lists in the table.
+        codes: int64 [n], number of each cell among the different ones, in the order of first appearance; -1 where it is
+            missing.
+        numbers: float64 [n], NaN where a cell is missing or no number; None for a column that holds no numbers. A limit
+            such as "<0.01" counts as its number.
+    """
+
+    name: str
+    words: tuple[str, ...]
+    cells: pa.Array
+    dates: bool
+    clock: bool
+    text: bool
+    formats: tuple[str, ...]
+    listed: bool
+    codes: np.ndarray
+    numbers: np.ndarray | None
+
+    @property
+    def numeric(self) -> bool:
+        """Whether it holds numbers, that is, `numbers` is not None."""
+        return self.numbers is not None
+
+    @cached_property
+    def known(self) -> np.ndarray:
+        """Its finite numbers in the order of the rows, float64; empty for a column that holds no numbers."""
+        return np.array([]) if self.numbers is None else self.numbers[np.isfinite(self.numbers)]
+
+    @cached_property
+    def days(self) -> np.ndarray | None:
+        """Its dates as days since 1970-01-01, float64 [n], NaN where one is missing or unreadable.
+
+        None for a column without dates, and if there are dates, but none can be read.
+        """
+        with suppress(InputError):
+            how = self.formats[0] if self.formats else None
+            return dates.times(self.cells, self.name, how).values if self.dates else None
+        return None
+
+    @cached_property
+    def whole(self) -> bool:
+        """Whether it holds finite numbers, all of which are whole."""
+        return bool(len(self.known)) and bool((self.known == np.rint(self.known)).all())
+
+    @property
+    def names_classes(self) -> bool:
+        """Whether it repeats few texts or whole numbers, as names of channels or classes do.
+
+        Few are at most 20 different numbers or 2,000 different texts, and at most a third as many as rows. False for
+        columns of dates and times of day, and empty ones.
+        """
+        few = 0 < self.distinct <= (MAX_CODES if self.whole else MAX_CHANNELS) and 3 * self.distinct <= len(self.codes)
+        return (self.text or self.whole) and few and not (self.dates or self.clock)
+
+    @property
+    def distinct(self) -> int:
+        """Number of different cells; missing ones do not count."""
+        return int(self.codes.max(initial=-1)) + 1
+
+    @property
+    def repeats(self) -> bool:
+        """Whether it has fewer than 10 cells, or at most four different ones for every five, missing ones left out."""
+        known = int((self.codes >= 0).sum())
+        return 5 * self.distinct <= 4 * known or known < MIN_ASCENDING
+
+    @property
+    def runs(self) -> int:
+        """Number of runs of consecutive rows with the same cell; consecutive missing cells make a run, too."""
+        return 1 + int((np.diff(self.codes) != 0).sum())
+
+    @property
+    def in_blocks(self) -> bool:
+        """Whether equal cells follow one another: `runs` is at most 1.1 times `distinct`."""
+        return self.runs <= 1.1 * self.distinct
+
+    @property
+    def is_error(self) -> bool:
+        """Whether it holds numbers, mostly other than 0, and is called like standard errors, such as flux_err."""
+        if not self.numeric or 2 * (self.known == 0).sum() > len(self.known):
+            return False
+        named = bool(set(self.words) & (ERRORS if len(self.words) > 1 else {"sigma", "unc", "uncertainty", "stderr"}))
+        return named or "".join(self.words[-1:]).endswith("err")
+
+    @property
+    def is_flag(self) -> bool:
+        """Whether its name suggests flags of quality, as temp_qc does, but not one that has a word for an object."""
+        return FLAG.search(" ".join(self.words)) is not None and not {*self.words} & {*IDS}
+
+    @property
+    def is_code(self) -> bool:
+        """Whether its whole numbers name something, by its name, as bikeid, or as they lie apart, as those of ships.
+
+        By its name it does not if they change slowly and up and down, as a stock index does.
+        """
+        if not self.whole or self.known.max() < MIN_CODE:
+            return False
+        span, steps = np.ptp(self.known), np.diff(self.known)
+        if (match := CODE.search("".join(self.words[-1:]))) and (match.start() > 0 or len(self.words) > 1):
+            return self.goes_one_way(np.zeros(len(self.codes))) or bool(np.median(abs(steps)) > span / 10)
+        # Prices in millionths lie apart by large steps; few numbers may be bits.
+        step = max(np.gcd.reduce(steps.astype(np.int64)), 1) if self.distinct > MAX_CODES else 1
+        return bool(3 * self.distinct <= len(self.codes) and span > step * MIN_APART * self.distinct > step * MIN_APART)
+
+    def repeats_numbers(self, other: Column) -> bool:
+        """Return whether its numbers, more than two different ones, are those of another in all rows that have both."""
+        both = np.isfinite(self.numbers) & np.isfinite(other.numbers)  # pyright: ignore
+        equal = (self.numbers[both] == other.numbers[both]).all()  # pyright: ignore
+        return bool(self.distinct > 2 and 2 * both.sum() > len(both) and equal)
+
+    def is_magnitude_of(self, flux: Column) -> bool:
+        """Return whether it is negative just where a column of fluxes is, and never near 0, as a flux is."""
+        if not (self.known < 0).any() or not (flux.known > 0).any() or flux.numbers is None:
+            return False
+        near = 2 * abs(self.known).min() < np.median(abs(self.known))
+        return not near and not (np.sign(self.numbers) * np.sign(flux.numbers) < 0).any()  # pyright: ignore
+
+    @property
+    def counts(self) -> bool:
+        """Whether its numbers are consecutive whole ones in any order, as 1, 2, 3, at least two, and some repeat."""
+        return self.whole and 1 < np.ptp(self.known) + 1 == len(np.unique(self.known)) < len(self.known)
+
+    @property
+    def packs_days(self) -> bool:
+        """Whether its numbers are days such as 20240331.5, which leap at the end of each month."""
+        years, months, days = self.known // 10_000, self.known // 100 % 100, self.known % 100
+        dated = (abs(years - 2000) < 200) & (months >= 1) & (months <= 12) & (days >= 1) & (days < 32)
+        return len(dated) > 0 and bool(dated.all())
+
+    @property
+    def numbers_rows(self) -> bool:
+        """Whether its whole numbers, more than four, rise by 1 from row to row, or begin anew at 0 or 1."""
+        goes_on = (np.diff(self.known) == 1) | np.isin(self.known[1:], (0, 1))
+        return self.whole and self.distinct > MOST_STATES and bool(goes_on.mean() > MOST)
+
+    def goes_one_way(self, groups: np.ndarray) -> bool:
+        """Return whether more than 95 % of the steps of its numbers or dates from row to row go one way or stay.
+
+        False without any steps. Only steps between consecutive rows of one group count; `groups` [n] are codes of each
+        row's group.
+        """
+        numbers = self.days if self.numbers is None else self.numbers
+        if numbers is None:
+            return False
+        steps = np.diff(numbers)[np.diff(groups) == 0]
+        steps = steps[np.isfinite(steps)]
+        return max((steps >= 0).sum(), (steps <= 0).sum()) > MOST * len(steps)
+
+    def is_scale(self, groups: np.ndarray) -> bool:
+        """Return whether its numbers place the rows of each group along an axis, as depths place the rows of one time.
+
+        They do if they go one way within groups (`goes_one_way`) and groups have at least three rows on average. But
+        consecutive whole numbers (`counts`) do not, as they may number channels. `groups` [n] are codes of groups.
+        """
+        return not self.counts and self.goes_one_way(groups) and len(groups) >= MIN_RUN * count_keys(groups)
+
+    def varies(self, series: np.ndarray) -> bool:
+        """Return whether any series has different cells in it; missing cells do not count.
+
+        `series` [n] are codes of each row's series.
+        """
+        there = self.codes >= 0
+        return count_keys(series[there], self.codes[there]) > count_keys(series[there])
+
+
+def count_keys(*keys: np.ndarray) -> int:
+    """Count the different rows of arrays of codes side by side: count_keys([0, 0, 1], [5, 5, 5]) is 2."""
+    return len(np.unique(_numbered(*keys)))
+
+
+def joint_codes(*keys: np.ndarray) -> np.ndarray:
+    """Number the combinations of codes in rows: int [n], with equal numbers for rows that are equal in all keys.
+
+    The number is -1 if one of a row's codes is negative. Each key is an array [n] of codes.
+    """
+    return np.where(np.min(keys, axis=0) < 0, -1, _numbered(*keys))
+
+
+def _numbered(first: np.ndarray, *others: np.ndarray) -> np.ndarray:
+    """Number the combinations of integers in rows, arrays [n] each: int64 [n], alike in rows that are alike."""
+    numbers = first
+    for codes in others:  # of numbers, not of pairs, as these are slow to sort
+        low, size = codes.min(initial=0), np.ptp(codes) + 1 if len(codes) else 1
+        numbers = np.unique(numbers, return_inverse=True)[1] * size + (codes - low)
+    return numbers
+
+
+def look(source: Source, na: Sequence[str] = (), names: Sequence[str] | None = None) -> dict[str, Column]:
+    """Describe columns of a table by a sample of its rows: {name: column}, each with n cells.
+
+    The sample has at most 20,000 rows, spread over the table. If any column holds lists, it has at most 200 rows; the
+    entries of lists are the cells then, and other cells are repeated for each entry. Rows of a text file that repeat
+    its header are left out.
+
+    Args:
+        source: the table.
+        na: texts that mean "missing", besides the usual ones.
+        names: the columns to describe; all if None.
+
+    Raises:
+        InputError: as `Source.read` does; or the file holds several tables ("several-tables").
+    """
+    names = list(source.kinds if names is None else names)
+    lists = {name for name in names if cells.is_list(source.kinds[name])}
+    read = source.sample(ROWS // 100 if lists else ROWS).read(names, equal=False) if names else {}
+    read = without_headers(read, source.name)[0] if source.is_text else read
+    return {name: _column(name, column, name in lists, na) for name, column in read.items()}
+
+
+def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> Column:
+    """Describe a column by its name and some of its cells, which are dates, times of day, numbers or texts.
+
+    A column of texts holds ISO dates or times of day if more than half of its filled cells are written so. It holds
+    numbers if there are as many numbers as words, or more than two different numbers for each different word. It holds
+    other dates if all cells fit one format (`_formats`), and so may whole numbers. If all cells are one negative code
+    of nines, such as -999, they count as missing.
+
+    Args:
+        name: of the column. One that is called like a date or a time of day may hold these in more forms.
+        column: Arrow array [n] of the cells as they were read.
+        of_lists: whether the cells are the entries of lists.
+        na: texts that mean "missing", besides the usual ones.
+    """
+    kind, numbers = column.type, None
+    column, text = dates.starts_of(cells.trimmed(column)), cells.is_text(kind)
+    is_date = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
+    is_clock = pa.types.is_time(kind) or pa.types.is_duration(kind)
+    codes = np.zeros(len(column), np.int64)
+    with suppress(InputError, pa.ArrowException):
+        codes = cells.encode(cells.without_missing(column.cast(pa.large_string()), na))[0]
+    words = text and not cells.matches(column.unique(), r"^([A-Z]{1,3}\p{Sc})?\W*\d|^(?i:true|false)$").any()
+    if text and not words:
+        half = max(1, len(cells.without_missing(column).drop_null())) / 2
+        is_date, is_clock = (bool(cells.matches(column, pattern).sum() > half) for pattern in (ISO, ELAPSED))
+    if not is_date and not is_clock and not words:
+        with suppress(InputError):
+            read = cells.numbers(column, name, na, limits=True)
+            known = read.values[~np.isnan(read.values)]  # many of which, or different ones next to a word or two
+            mostly = len(known) >= sum(read.words.values()) or len(np.unique(known)) > 2 * len(read.words)
+            numbers = read.values.astype(np.float64) if mostly or not text else None
+            if numbers is not None and len(known) and known[0] < 0 and np.ptp(known) == 0 and cells.is_code(known[0]):
+                numbers, codes = np.full(len(numbers), np.nan), np.full(len(codes), -1)  # -999 all through is empty
+    called = pieces(name)
+    formats = () if is_date or is_clock or of_lists else _formats(column, numbers, not CALLED_DATES.isdisjoint(called))
+    numbers = None if formats else numbers
+    text = text and numbers is None
+    is_clock = is_clock or (CLOCK.fits(called) and _is_clock(column, numbers, bool(HOURS & {*called})))
+    is_date = is_date or bool(formats)
+    return Column(name, tuple(called), column, is_date, is_clock, text, formats, of_lists, codes, numbers)
+
+
+def _formats(column: pa.Array, numbers: np.ndarray | None, named: bool) -> tuple[str, ...]:
+    """Return the strptime formats by each of which all cells of a column can be read as dates; () if there is none.
+
+    There are several if day and month could be swapped. Texts without digits are passed over. Only texts and whole
+    numbers have formats.
+
+    Args:
+        column: Arrow array [n].
+        numbers: its cells as numbers, float64 [n]; None for texts. Numbers are dates only if all of them look like
+            20240331: they begin with 19 or 20 and have 7, 8, 10, 12 or 14 digits.
+        named: whether the column is called like a date. If so, numbers are also dates if all have six digits, such as
+            240331.
+    """
+    if not (cells.is_text(column.type) or (pa.types.is_integer(column.type) and numbers is not None)):
+        return ()
+    formats: list[str] = []
+    for some in (column[:100], column):  # the first are soon seen to be none
+        texts = cells.without_missing(some.cast(pa.large_string()).unique()).drop_null().to_pylist()
+        dated = numbers is None or all(text.startswith(("19", "20")) and len(text) in JOINED for text in texts)
+        formats = formats_of(texts) if dated else []
+        if named and numbers is not None and all(len(text) == 6 and is_written(text, "%y%m%d") for text in texts):
+            formats = ["%y%m%d"]
+        if texts and not formats:
+            break
+    return tuple(formats)
+
+
+def _is_clock(column: pa.Array, numbers: np.ndarray | None, hours: bool) -> bool:
+    """Return whether a column that is called like a clock holds times of day.
+
+    Args:
+        column: Arrow array [n] of its cells.
+        numbers: the cells as numbers, float64 [n]; None for texts. Texts are times of day if more than 95 % look like
+            18.00.00. Numbers are if all look like 915 and 2350, for 09:15 and 23:50, one is 100 or more, and they have
+            at least three different minutes or 2300 as the largest.
+        hours: whether the name says hours; then numbers are times of day if all are whole, from 0 to 24.
+    """
+    if numbers is None or np.isnan(numbers).all():
+        known = column.drop_null() if cells.is_text(column.type) else []
+        return len(known) > 0 and bool(cells.matches(known, r"^([01]?\d|2[0-4])(\.[0-5]\d){2}$").mean() > MOST)
+    if hours:
+        return bool(np.nanmin(numbers) >= 0 and np.nanmax(numbers) <= 24 and not (np.nan_to_num(numbers) % 1).any())
+    known = numbers[~np.isnan(numbers)]
+    minutes = known % 100  # of 840 and 2350
+    hours_pass = known.max() >= 100 and (len(np.unique(minutes)) >= MIN_RUN or known.max() == 2300)
+    return bool(hours_pass and ((known >= 0) & (known <= 2400) & (minutes < 60) & (minutes % 1 == 0)).all())
