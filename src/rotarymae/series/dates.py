@@ -29,6 +29,7 @@ SPAN = (
 )
 # How spans become their starts: of 2024-Q1, the first day.
 STARTS = {SPAN: r"\1"} | {rf"^\s*(\d{{4}})[-_ ]?[Qq]{k + 1}\s*$": rf"\1-{1 + 3 * k:02d}-01" for k in range(4)}
+WITH_COLONS = re.compile(r"(?<![-/.:_\dA-SU-Za-z])\d\d?(:\d\d)+([.,:]\d+)?(?!\d)")  # a time of day in a date
 WEEK = re.compile(r"\s*(\d{4})-?W(0[1-9]|[1-4]\d|5[0-3])\s*")  # 2024-W05
 OFFLINE = {"threads": 1, "autoinstall_known_extensions": False, "autoload_known_extensions": False}
 UTC_OFFSET = re.compile(r"(?<=:\d\d| \d\d) ?[+-]\d\d:?\d\d$|(?<=\d[.,]\d\d\d) ?[+-]\d\d:?\d\d$")
@@ -336,9 +337,7 @@ def _formats(text: str) -> list[str]:
     numbers = [k for k, part in enumerate(parts) if part.isdecimal()]
     of_clock: list[int] = []  # the numbers of 13:00:05.25
     days = re.match(r"\d\d?:\d\d?:\d{4}\b", text)  # 31:03:2024 is no clock
-    if with_colons := re.compile(r"(?<![-/.:_\dA-SU-Za-z])\d\d?(:\d\d)+([.,:]\d+)?(?!\d)").search(
-        text, days.end() if days else 0
-    ):
+    if with_colons := WITH_COLONS.search(text, days.end() if days else 0):
         before, inside = (len(re.findall(r"\d+", each)) for each in (text[: with_colons.start()], with_colons[0]))
         of_clock = numbers[before : before + inside]
     parts = [_word_code(part.lower()) or part.replace("%", "%%") for part in parts]
