@@ -43,6 +43,7 @@ def run_fit(
     holdout: float = 0.25,
     split_by: SplitColumn | Fold | None = None,
     columns: dict[str, Any] | None = None,
+    since: np.ndarray | None = None,
     resume: bool = False,
     command: str = "",
     started: float | None = None,
@@ -65,6 +66,7 @@ def run_fit(
             fewer than ten such series are all trained on.
         split_by: a column, or a fold of a cross-validation, that decides which series are held out; None for chance.
         columns: how the table was read, {field of `TableSchema`: value}; kept with the pipeline.
+        since: [S] times from which those of `config.early` count, NaN for none; None for the first observations.
         resume: whether to continue the interrupted run in `out`.
         command: the command line that the user typed, for metrics.json.
         started: time.monotonic() when the work on the table began; None means now.
@@ -108,6 +110,7 @@ def run_fit(
         holdout=holdout,
         split_by=split_by,
         columns=columns or {},
+        since=since,
         plan=plan,
         reporter=reporter,
     )

@@ -86,13 +86,14 @@ def identify(
     holdout: float,
     split_by: SplitColumn | Fold | None = None,
     start: torch.nn.Module | None = None,
+    since: np.ndarray | None = None,
 ) -> dict[str, Any]:
     """Return everything that a run's results depend on, as a dictionary that JSON can hold.
 
     A resumed run must have the same. The dictionary has the options of the fit, without those that may change, such as
     `log_every`; and "task", "holdout", "precision" ("fp32" or "bf16"), and digests of the data ("table"), the labels,
-    the weights to start from ("pretrained") and the column that decides the split ("split_by", with its name). They are
-    None where there is no such thing.
+    the weights to start from ("pretrained"), the column that decides the split ("split_by", with its name) and the
+    times from which early predictions count ("since"). They are None where there is no such thing.
 
     Args:
         dataset: the series or arrays.
@@ -102,13 +103,15 @@ def identify(
         holdout: share of the labelled series that is kept out for scoring.
         split_by: the column or fold that decides the split; None for chance.
         start: the trained model from which training starts; None for random weights.
+        since: [S] times from which those of `config.early` count; None for the first observations.
     """
     settings = {name: value for name, value in dataclasses.asdict(config).items() if name not in FREE_TO_CHANGE}
-    digest = None if labels is None else _digest_of(labels)
+    digest, counted = (None if part is None else _digest_of(part) for part in (labels, since))
     settings["precision"] = taken_precision(config.precision)
     settings["pretrained"] = None if start is None else digest_of(start.state_dict())  # wherever it lies
     settings["split_by"] = None if split_by is None else [split_by.name, _digest_of(split_by.values)]
-    parts = {**settings, "task": task, "holdout": holdout, "labels": digest, "table": dataset.fingerprint()}
+    parts = {**settings, "task": task, "holdout": holdout, "labels": digest, "since": counted}
+    parts["table"] = dataset.fingerprint()
     return json.loads(json.dumps(parts))
 
 

@@ -40,6 +40,7 @@ from rotarymae.preprocess import (
 from rotarymae.run_folder import identify, open_folder
 from rotarymae.seasons import LEAST_CYCLES, find_season
 from rotarymae.series import SeriesDataset, Windows, with_early
+from rotarymae.series.dates import span_of
 from rotarymae.splits import Fold, Split, SplitColumn, make_split, split_words
 from rotarymae.system import Reporter, plain_json
 from rotarymae.targets import as_targets, has_label, narrowed, one_per_series, truth_at
@@ -52,7 +53,6 @@ SERIES_ONLY = ("time_unit", "time_origin", "channel_spacing", "join_times", "cha
 SERIES_ONLY += ("transforms", "window", "overlap", "static", "errors", "early")
 NEAR, MAX_NEAR = 256, 1024  # observations of a window of a fit without labels, for each channel and at most
 STEP_TOKENS = 8192  # observations of a step of windows
-EARLY = 3  # times that partners see each series end early, next to once whole; validation series, too
 DEFAULT_BETA = 0.5  # power of the predicted variance by which pre-training weighs its loss
 LONG = 8192  # observations; longer series are read in windows
 WINDOW_LENGTHS = (4096, 2048, 1024, 512, 256)  # observations of a window
@@ -109,6 +109,7 @@ def train(
     holdout: float = 0.0,
     split_by: SplitColumn | Fold | None = None,
     columns: Mapping[str, Any] | None = None,
+    since: np.ndarray | None = None,
     plan: Plan | None = None,
     reporter: Reporter | None = None,
 ) -> FitResult:
@@ -132,6 +133,8 @@ def train(
         split_by: a column, or a fold of a cross-validation, that decides which series are held out; None for chance.
         columns: layout of the table, {field of `TableSchema`: value}, which is saved with the pipeline; None keeps that
             of `start`.
+        since: [S], the time of each series from which the times of `config.early` count, in the unit of the data set;
+            a series with NaN is learnt from whole alone. None counts from the first observations.
         plan: has the run folder, for checkpoints, and the time of the run. The folder must be empty, or that of the
             same run to resume. None keeps no checkpoints.
         reporter: shows progress and warnings; None shows warnings only.
@@ -174,8 +177,10 @@ def train(
             f"{len(split.unlabelled):,} of {len(dataset):,} {dataset.noun} have no label: they are pre-trained on and "
             "embedded"
         )
-    members = 1
+    members, ends = 1, None
     if kind is not None and targets is not None:  # before a training that could not be used
+        if config.early and dataset.kind == "observations":
+            ends = _early_ends(cast(SeriesDataset, dataset), config.early, since)
         learnt = kind.check(targets[split.train], len(split.train))
         static = fit_static(dataset.select(split.train), config.static) if config.static else ()
         members = config.members or 1
@@ -194,7 +199,7 @@ def train(
     how: Any = lambda stage, on_step: {"on_step": on_step}  # noqa: E731
     if plan is not None:
         model = None if start is None else start.model
-        open_folder(plan.folder, identify(dataset, targets, config, task, holdout, split_by, model))
+        open_folder(plan.folder, identify(dataset, targets, config, task, holdout, split_by, model, since))
         plan.set_sizes(dataset.lengths, split.scored, split.train if kind is not None else None, members)
         how = plan.options
     result = FitResult(pipeline=start, split=split, split_method=method)  # type: ignore[arg-type]
@@ -222,13 +227,13 @@ def train(
     if kind is not None and targets is not None:
         labels, known = kind.fit(learnt), np.sort(np.concatenate([split.train, split.validation]))
         truth = truth_at(labels, targets, known)
-        every, of = _with_early_copies(dataset, config)
+        every, of = _with_early_copies(dataset, ends)
         learns, judges = (np.flatnonzero(np.isin(of, rows)) for rows in (split.train, split.validation))
         given = (every, labels.for_partners(truth)[of], learns, judges, labels.outputs, static, config.seed, reporter)
         partners = fit_partners(config.predictor, kind.task, *given, budget=plan)
         choosing = None
         if validation is not None:
-            copies, of = _with_early_copies(validation, config)
+            copies, of = _with_early_copies(validation, None if ends is None else ends[split.validation])
             choosing = copies, targets[split.validation][of]
         with reporter.bar("fine-tuning") as on_step:
             tuned = finetune(
@@ -239,6 +244,7 @@ def train(
                 task=kind.task,
                 validation=choosing,
                 others=result.others,
+                ends=None if ends is None else ends[split.train],
                 **how("fine-tuning", on_step),
             )
         result.pipeline, result.finetuning = tuned.pipeline, tuned.finetuning
@@ -319,18 +325,34 @@ def _choose(
     result.pipeline = replace(pipeline, partners=partners, labels=labels)
 
 
-def _with_early_copies(dataset: Any, config: FitConfig) -> tuple[Any, np.ndarray]:
-    """If the option `early` is set, add three copies of each of S series, cut off at random times.
+def _early_ends(dataset: SeriesDataset, early: tuple[str, ...], since: np.ndarray | None) -> np.ndarray:
+    """Return the times at which each of S series is cut off, in the unit of the data set, [S, k].
 
     Args:
-        dataset: the S series; arrays only if the option is not set.
-        config: its options `early` and `seed` are used.
+        dataset: the S series.
+        early: the k spans of the option of this name.
+        since: [S], the times from which they count; where NaN, the result is infinite. None counts from the first
+            observations.
+
+    Raises:
+        InputError: a text in `early` that is no span of time; another number of times `since` than of series.
+    """
+    spans = np.array([span_of("early", text, dataset.time_unit) for text in early])
+    first = dataset.times[dataset.offsets[:-1]]
+    if since is not None and len(since) != len(dataset):
+        raise InputError(f"since has {len(since)} times for {len(dataset)} series; give one for each.")
+    ends = (first if since is None else np.maximum(since, first))[:, None] + spans
+    return np.where(np.isnan(ends), np.inf, ends)
+
+
+def _with_early_copies(dataset: Any, ends: np.ndarray | None) -> tuple[Any, np.ndarray]:
+    """Add k copies of each of S series, cut off at the times `ends` [S, k]; none if that is None.
 
     Returns:
-        Two things: the S series, followed by any copies; and for each of these the index of its series in `dataset`,
-        int [4 S] with copies, [S] without.
+        Two things: the S series or arrays, followed by any copies; and for each of these the index of its series in
+        `dataset`, int [S (k + 1)].
     """
-    every = with_early(dataset, EARLY, config.seed) if config.early else dataset
+    every = dataset if ends is None else with_early(dataset, ends)
     return every, np.arange(len(every)) % len(dataset)
 
 
@@ -646,6 +668,7 @@ def finetune(
     task: str = "classification",
     validation: tuple[AnyDataset, np.ndarray] | None = None,
     others: Sequence[MaskedAutoencoder] = (),
+    ends: np.ndarray | None = None,
     schedule: Schedule | None = None,
     **how: Any,
 ) -> FitResult:
@@ -665,6 +688,8 @@ def finetune(
         validation: another data set and its targets, whose loss chooses the best epoch; None keeps the last weights.
         others: pre-trained networks from which the second and further networks start, `config.members` - 1 of them;
             with () all start from `pretrained`.
+        ends: [S, k], k times at one of which, drawn anew each epoch, about half of the series are cut off; None cuts
+            none.
         schedule, how: as for `pretrain`.
 
     Returns:
@@ -698,6 +723,7 @@ def finetune(
     windows = preprocessor.windows(dataset)
     preprocessor.check(windows.dataset)
     targets = encoded[windows.series]
+    early = None if ends is None else _known_tokens(windows, ends, preprocessor)
     models, results = [], []
     starts = (pretrained.model, *(others or [pretrained.model] * ((config.members or 1) - 1)))
     sizes, static_features = encoder_of(pretrained.model).config, preprocessor.static_features
@@ -705,7 +731,7 @@ def finetune(
         # A new head, on an encoder with new weights that is replaced.
         model = build(lambda: labels.model(Encoder(sizes), pool, static_features), make_generator(one.seed, 1))
         model.encoder = copy_encoder(start, one).requires_grad_(config.tune != "probe")
-        shown = {"targets": targets, "drop": config.drop, "noise": config.noise, "early": config.early}
+        shown = {"targets": targets, "drop": config.drop, "noise": config.noise, "early": early}
         data = preprocessor.examples(windows.dataset, seed=one.seed, **shown)
         objective = labels.objective(model, targets, config)  # class weights count windows, as batches do
         training = one.finetuning() if schedule is None else schedule(objective, data, held, one.finetuning())
@@ -717,6 +743,18 @@ def finetune(
     pipeline = replace(pretrained, preprocessor=preprocessor, model=model, labels=labels, partners=None)
     pipeline.precision = config.precision
     return FitResult(pipeline, finetuning=result)
+
+
+def _known_tokens(windows: Windows, ends: np.ndarray, preprocessor: Any) -> np.ndarray:
+    """Return how many tokens of each of W windows are known at the times `ends` [S, k] of their series, int [W, k].
+
+    The first token always counts.
+    """
+    dataset, first = windows.dataset, np.zeros(len(windows.dataset.times), bool)
+    first[dataset.offsets[:-1]] = True
+    until = (np.repeat(times, dataset.lengths) for times in ends[windows.series].T)
+    cut = (dataset.mask_observations(first | (dataset.times <= when)) for when in until)
+    return np.stack([preprocessor.lengths(part) for part in cut], 1).astype(np.int64)
 
 
 def copy_encoder(source: torch.nn.Module, config: FitConfig) -> Encoder:

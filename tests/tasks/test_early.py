@@ -9,14 +9,14 @@ import torch
 
 from _runs import FIT, examples, series
 from conftest import TINY, command, refuses, two_kinds, write_csv
-from rotarymae.cli.evaluate import _first_flagged
+from rotarymae.cli.inputs import first_flagged
 from rotarymae.counter_rng import counter_uniform
 from rotarymae.metrics import early_rows
 from rotarymae.partners import BoostedFeatures
 from rotarymae.preprocess.examples import cut_tokens
 from rotarymae.series import known_at, with_early
-from rotarymae.tables import TableSchema, open_source, read_table
-from rotarymae.train import EARLY, train
+from rotarymae.tables import TableSchema, read_table
+from rotarymae.train import train
 
 
 def test_series_are_cut_at_a_time():
@@ -30,29 +30,49 @@ def test_series_are_cut_at_a_time():
 
 
 def test_copies_that_end_early_stand_behind_the_whole_series():
-    dataset = series(200)
-    every = with_early(dataset, 2, seed=1)
-    whole, cut = every.select(np.arange(200)), every.select(np.arange(200, 600))
-    assert whole.fingerprint() == dataset.fingerprint() and cut.ids.tolist() == dataset.ids.tolist() * 2
-    share = cut.lengths / np.tile(dataset.lengths, 2)
-    assert 0.5 < share.mean() < 0.65 and share.max() == 1 and cut.lengths.min() == 1
-    assert (cut.lengths[:200] != cut.lengths[200:]).any()
-    assert (with_early(dataset, 2, seed=2).lengths != every.lengths).any()
+    dataset = series(20)
+    first = dataset.times[dataset.offsets[:-1]]
+    ends = np.stack([first, first + np.inf], 1)
+    every = with_early(dataset, ends)
+    whole, short, again = (every.select(np.arange(20) + 20 * part) for part in range(3))
+    assert whole.fingerprint() == again.fingerprint() == dataset.fingerprint()
+    assert short.ids.tolist() == dataset.ids.tolist() and short.lengths.tolist() == [1] * 20
 
 
 def test_half_of_a_batch_ends_early_whatever_else_is_in_it():
     data = examples("classify", 400, augment=False)
     index = np.arange(400)
-    tokens = data.tokens(index, 0)
-    cut = cut_tokens(tokens, counter_uniform(3, 0, index, 5))
+    tokens, ends = data.tokens(index, 0), torch.tensor([[2, 0]] * 400)
+    cut = cut_tokens(tokens, ends, counter_uniform(3, 0, index, 5))
     before, after = tokens.real.sum(1), cut.real.sum(1)
-    assert 0.4 < (after < before).float().mean() < 0.5 and after.min() == 1
-    short = int((after < before).nonzero()[0])
-    kept = int(after[short])
-    torch.testing.assert_close(cut.values[short, :kept], tokens.values[short, :kept])
-    alone = cut_tokens(data.tokens(index[short : short + 1], 0), counter_uniform(3, 0, [short], 5))
-    assert alone.real.sum() == kept
-    assert not torch.equal(cut_tokens(tokens, counter_uniform(3, 1, index, 5)).real.sum(1), after)
+    assert 0.4 < (after < before).float().mean() < 0.6
+    assert after[after < before].unique().tolist() == [1, 2]
+    short = int((after == 2).nonzero()[0])
+    torch.testing.assert_close(cut.values[short, :2], tokens.values[short, :2])
+    alone = cut_tokens(data.tokens(index[short : short + 1], 0), ends[:1], counter_uniform(3, 0, [short], 5))
+    assert alone.real.sum() == 2
+    assert not torch.equal(cut_tokens(tokens, ends, counter_uniform(3, 1, index, 5)).real.sum(1), after)
+
+
+@pytest.mark.parametrize("join_times", [False, True])
+def test_the_network_sees_what_was_known_at_these_times(join_times, monkeypatch):
+    dataset = series(60)
+    since = dataset.times[dataset.offsets[:-1]] + np.where(np.arange(60) % 3, 0.5, np.nan)
+    seen = []
+    monkeypatch.setattr(
+        "rotarymae.preprocess.examples.cut_tokens", lambda tokens, ends, draw: seen.append((tokens, ends)) or tokens
+    )
+    train(dataset, np.arange(60) % 2, replace(FIT, early=("0", "1"), join_times=join_times), since=since)
+    for tokens, ends in seen:
+        whole = tokens.real.sum(1)
+        never = ends[:, 0] == whole  # no flag: nothing is cut
+        assert (ends[:, 0] <= ends[:, 1]).all() and (ends[:, 1] <= whole).all()
+        for row in (~never).nonzero()[:, 0].tolist():
+            at = tokens.positions[row, :, 0][tokens.real[row]]
+            known = ends[row]
+            step = at[known[1] - 1] - at[known[0] - 1]
+            assert known[0] >= 1 and step >= 0
+    assert seen and any((ends[:, 0] < ends[:, 1]).any() for _, ends in seen)
 
 
 def test_partners_and_validation_see_series_that_end_early(monkeypatch):
@@ -65,11 +85,11 @@ def test_partners_and_validation_see_series_that_end_early(monkeypatch):
 
     monkeypatch.setattr(BoostedFeatures, "fit", classmethod(watched))
     dataset = series(60)
-    result = train(dataset, np.arange(60) % 2, replace(FIT, early=True, predictor="features"))
+    result = train(dataset, np.arange(60) % 2, replace(FIT, early=("0.5", "2"), predictor="features"))
     known, chosen = len(result.split.train), len(result.split.validation)
-    assert seen == [((EARLY + 1) * known,) * 2, ((EARLY + 1) * (known + chosen),) * 2]
+    assert seen == [(3 * known,) * 2, (3 * (known + chosen),) * 2]
     assert {len(part) for part in result.validation_outputs.values()} == {chosen}
-    assert result.pipeline.parameters["early"] is True
+    assert result.pipeline.parameters["early"] == ["0.5", "2"]
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +99,8 @@ def run(tmp_path_factory):
     table = write_csv(
         folder / "t.csv", "id,time,band,flux,seen,kind", [[*row, int(row[1] > 3), labels[row[0]]] for row in rows]
     )
-    given = ["fit", table, "--channel", "band", "--values", "flux", "--label", "kind", "--early", *TINY, "--quiet"]
+    given = ["fit", table, "--channel", "band", "--values", "flux", "--label", "kind", *TINY, "--quiet"]
+    given += ["--early", "2", "--first", "seen"]
     assert command(*given, "--out", folder / "run") == 0
     return folder
 
@@ -107,9 +128,34 @@ def test_evaluate_counts_from_the_first_flagged_observation(run):
 
 def test_a_limit_where_the_flag_is_missing_is_no_flag(tmp_path):
     rows = [["a", 0, 1, 9, 0], ["a", 1, "", 9, ""], ["a", 2, 3, 9, 1]]
-    source = open_source(write_csv(tmp_path / "t.csv", "id,time,flux,most,seen", rows))
+    table = write_csv(tmp_path / "t.csv", "id,time,flux,most,seen", rows)
     layout = TableSchema(values=("flux",), upper_limits=("most",))
-    assert _first_flagged(read_table(source, layout), source, layout, "seen").tolist() == [2.0]
+    assert first_flagged(read_table(table, layout), table, layout, "seen").tolist() == [2.0]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--early", "soon"], ["early soon", "6h"]),
+        (["--early", "6h"], ["+6"]),
+        (["--first", "seen"], ["--first seen", "--early"]),
+        (["--first", "sen", "--early", "2"], ["no column 'sen'", "Did you mean 'seen'?"]),
+    ],
+)
+def test_fit_refuses_other_times(run, tmp_path, capsys, options, words):
+    given = ["fit", run / "t.csv", "--channel", "band", "--values", "flux", "--label", "kind", *TINY]
+    assert command(*given, *options, "--out", tmp_path / "run") == 2
+    error = capsys.readouterr().err
+    assert all(word in error for word in words), error
+    assert not (tmp_path / "run" / "training" / "pretrain").exists()
+
+
+def test_a_run_resumes_with_the_same_flags_alone(run, tmp_path, capsys):
+    from rotarymae.run_folder import identify
+
+    dataset, since = series(20), np.arange(20.0)
+    same = [identify(dataset, None, FIT, "auto", 0.0, since=part) for part in (since, since.copy(), since + 1, None)]
+    assert same[0] == same[1] != same[2] != same[3] and same[0] != same[3]
 
 
 @pytest.mark.parametrize(
@@ -142,4 +188,4 @@ def test_pictures_do_not_end_early():
         [np.random.default_rng(i).random((8, 8, 1)) for i in range(12)], patch_size=(4, 4)
     )
     with refuses("early"):
-        train(pictures, np.arange(12) % 2, replace(FIT, early=True))
+        train(pictures, np.arange(12) % 2, replace(FIT, early=("2",)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,12 +18,14 @@ from rotarymae.cli.inputs import (
     ModelPath,
     QuestionTable,
     Quiet,
+    first_flagged,
     given_options,
     known_labels,
     read_folder,
 )
 from rotarymae.cli.output import print_metrics
 from rotarymae.errors import InputError, InputWarning
+from rotarymae.series.dates import span_of
 
 if TYPE_CHECKING:
     from rotarymae.series import SeriesDataset
@@ -109,11 +111,10 @@ def evaluate_command(
                         f"{pipeline.require_labels().task}; leave it out."
                     )
                 targets = labels.read(dataset, layout, table)
-                spans = {text.lstrip("+"): _span("--at", text, dataset.time_unit) for text in at}
+                spans = {text.lstrip("+"): span_of("--at", text, dataset.time_unit) for text in at}
                 since = dataset.times[dataset.offsets[:-1]]
                 if first is not None:
-                    source, _ = LabelColumn().source(first, replace(layout, objects=None), table)
-                    since = _first_flagged(dataset, source, layout, first)
+                    since = first_flagged(dataset, table, layout, first)
         _warn_of_training_series(model, dataset.ids[has_label(targets)])
         with reporter.bar("predicting") as on_step:
             metrics = evaluate_predictions(pipeline, dataset, targets, on_step, spans, since)
@@ -183,51 +184,9 @@ def _forecast_metrics(
         dataset, _ = _read_series(pipeline, table, columns)
     _warn_of_training_series(model, dataset.ids)
     with reporter.bar("forecasting") as on_step:
-        span = _span("--horizon", horizon, dataset.time_unit)
+        span = span_of("--horizon", horizon, dataset.time_unit)
         rows = evaluate_forecasts(pipeline, dataset, span, on_step)
     return {"series": len(dataset), "noun": dataset.noun, "horizon": horizon.lstrip("+"), "interpolation": rows}
-
-
-def _span(option: str, text: str, unit: str | None) -> float:
-    """Return a time span as a number in the unit of the table's times.
-
-    Args:
-        option: the option that gives the span, such as "--at", for messages.
-        text: a number, such as "30", which is in the unit of the times, or one with d, h, min or s, such as "6h" (0.25
-            days). A "+" before it is ignored.
-        unit: the unit of the times: "day" for dates. With any other, or None, `text` must be a number alone.
-
-    Raises:
-        InputError: a text that is no span, a negative one, or one with d, h, min or s where the times are no dates.
-    """
-    from rotarymae.series.dates import parse_span
-
-    span = parse_span(f"+{text.lstrip('+')}", unit)
-    if span is None:
-        raise InputError(
-            f"{option} {text} is no span of time; wanted a number, or one with d, h, min or s, such as 6h."
-        )
-    return span
-
-
-def _first_flagged(dataset: SeriesDataset, source: tables.Source, layout: tables.TableSchema, name: str) -> np.ndarray:
-    """Return the first time at which the flag of each of S series is not 0, float [S]; NaN where there is none.
-
-    Args:
-        dataset: the S series.
-        source, layout: the table from which they were read, and how. A row without a flag counts as one with 0.
-        name: the column of flags.
-
-    Raises:
-        InputError: a column `name` that is also that of ids, times, positions, channels or `flags` ("column-twice"), or
-            that cannot be read.
-    """
-    of_flags = replace(layout, values=(name,), errors=(), static=(), upper_limits=(), lower_limits=())
-    flags = tables.read_table(source, of_flags)
-    when = np.where(flags.values[:, 0] != 0, flags.times, np.inf)
-    earliest = dict(zip(flags.ids.tolist(), np.minimum.reduceat(when, flags.offsets[:-1]).tolist(), strict=True))
-    since = np.array([earliest.get(id, np.inf) for id in dataset.ids.tolist()])
-    return np.where(np.isfinite(since), since, np.nan)
 
 
 def _warn_of_training_series(run: Path, ids: np.ndarray) -> None:

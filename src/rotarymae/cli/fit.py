@@ -13,7 +13,16 @@ import numpy as np
 from tyro.conf import Positional, arg
 
 from rotarymae import series, system, tables
-from rotarymae.cli.inputs import Columns, Flag, FolderOptions, LabelColumn, Quiet, TablePath, with_helps
+from rotarymae.cli.inputs import (
+    Columns,
+    Flag,
+    FolderOptions,
+    LabelColumn,
+    Quiet,
+    TablePath,
+    first_flagged,
+    with_helps,
+)
 from rotarymae.cli.interruption import how_to_resume, saying
 from rotarymae.cli.output import print_outcome, typed_command
 from rotarymae.errors import InputError, InputWarning
@@ -69,6 +78,9 @@ class LabelOptions(LabelColumn):
     folds: Annotated[int | None, arg(help_behavior_hint="(default: one part held out)")] = None
     """Scoring: number of parts of a cross-validation, instead of --holdout: each part is scored by a model trained on
     the others, and later predictions average all models. Set it if series are few; it multiplies the time."""
+    first: Annotated[str | None, arg(help_behavior_hint="(default: the first observation)")] = None
+    """Fine-tuning: with --early, column of flags, such as detections: times count from the first observation where it
+    is not 0. Name it if series begin long before the event."""
 
     def read_split(self, dataset: series.SeriesDataset, layout: tables.TableSchema, table: Path) -> SplitColumn | None:
         """Read the column of --split-by, which decides what series are kept out for scoring.
@@ -96,11 +108,12 @@ class LabelOptions(LabelColumn):
         return SplitColumn(self.split_by, values)
 
     def check(self) -> None:
-        """Raise InputError if --label-id, --event, --folds or --task is given, but neither --label nor --labels.
+        """Raise InputError if --label-id, --event, --folds, --task or --first is given, but no --label or --labels.
 
         --task auto counts as not given.
         """
         given = {"label_id": self.label_id, "task": self.task.replace("auto", ""), "folds": self.folds}
+        given |= {"first": self.first}
         unused = [f"{option(name)} {x}" for name, x in {**given, "event": self.event}.items() if x]
         if self.name is None and unused:
             raise InputError(
@@ -156,6 +169,8 @@ def fit_command(
     if not folder.given:
         labels.check()
     check_folder(out, resume)
+    if labels.first is not None and not config.early:
+        raise InputError(f"--first {labels.first} says what --early counts from; give times by --early, too.")
     if labels.folds is not None and labels.holdout != LabelOptions.holdout:
         raise InputError(
             "--holdout keeps out one part, and --folds each series once; leave out one of the two options."
@@ -167,9 +182,9 @@ def fit_command(
         with reporter.bar("reading") as on_file:
             if folder.given:
                 files = folder.read(table, None if start is None else start.require_arrays(), on_file)
-                dataset, targets, split_by, layout = files.dataset, files.labels, None, {}
+                dataset, targets, split_by, layout, since = files.dataset, files.labels, None, {}, None
             else:
-                dataset, targets, split_by, layout = _read_table(table, columns, labels, config, start)
+                dataset, targets, split_by, layout, since = _read_table(table, columns, labels, config, start)
                 if layout["untimed"] == "static":  # rows without a time are facts, which heads read
                     config = replace(config, static=tuple(dataset.static))  # pyright: ignore
         reporter.say(f"{dataset.describe()} → {out}")
@@ -178,6 +193,7 @@ def fit_command(
             "task": labels.task,
             "split_by": split_by,
             "columns": layout,
+            "since": since,
             "resume": resume,
             "command": typed_command(),
             "started": started,
@@ -195,8 +211,8 @@ def fit_command(
 
 def _read_table(
     table: Path, columns: Columns, labels: LabelOptions, config: FitConfig, start: Pipeline | None
-) -> tuple[series.SeriesDataset, Any, SplitColumn | None, dict[str, Any]]:
-    """Read the table of observations, its labels and the column of --split-by, as the options say.
+) -> tuple[series.SeriesDataset, Any, SplitColumn | None, dict[str, Any], np.ndarray | None]:
+    """Read the table of observations, its labels and the columns of --split-by and --first, as the options say.
 
     Args:
         table, columns, labels: the table of observations, and the options on its layout and labels.
@@ -206,8 +222,9 @@ def _read_table(
             it was trained without limits.
 
     Returns:
-        The data set; the labels in the order of its series, or None; the column of --split-by, or None; and how the
-        table was laid out, {field of `TableSchema`: value}, which is kept with the model; its "objects" is None.
+        The data set; the labels in the order of its series, or None; the column of --split-by, or None; how the table
+        was laid out, {field of `TableSchema`: value}, which is kept with the model; its "objects" is None; and for each
+        series the time of its first flag, NaN without one, or None without --first.
 
     Raises:
         InputError: options that exclude each other, or a table or labels that cannot be read.
@@ -225,14 +242,15 @@ def _read_table(
     if known is not None and not known.limits:
         layout = replace(layout, limits="drop")
     channels = None if known is None else known.channel_names
-    others = labels.columns if labels.split_by is None else (*labels.columns, labels.split_by)
+    others = (*labels.columns, *(name for name in (labels.split_by, labels.first) if name is not None))
     dataset = tables.read_table(table, layout, channel_names=channels, others=others)
     dataset = dataset if known is None else dataset.with_limits(known.limits)
     dataset.warn_constant_channels(layout.errors)
     targets, split_by = labels.read(dataset, layout, table), labels.read_split(dataset, layout, table)
     if labels.name is not None and labels.event is None and labels.task != "classification":
         _warn_if_censored(labels.name, labels.source(labels.name, layout, table)[0].columns)
-    return dataset, targets, split_by, asdict(replace(layout.with_values_of(dataset), objects=None))
+    since = None if labels.first is None else first_flagged(dataset, table, layout, labels.first)
+    return dataset, targets, split_by, asdict(replace(layout.with_values_of(dataset), objects=None)), since
 
 
 def _warn_if_censored(label: str, columns: Sequence[str]) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, make_dataclass
+from dataclasses import dataclass, fields, make_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_origin, get_type_hints
 
+import numpy as np
 from tyro.conf import arg
 
 from rotarymae import series, tables
@@ -346,3 +347,24 @@ def known_labels(files: arrays.FolderData, folder: Path, classes: tuple[Any, ...
             f"the files of each class into a folder of its name: {listed(classes, 20)}."
         )
     return files.labels
+
+
+def first_flagged(dataset: series.SeriesDataset, table: Path, layout: tables.TableSchema, name: str) -> np.ndarray:
+    """Return the first time at which the flag of each of S series is not 0, float [S]; NaN where there is none.
+
+    Args:
+        dataset: the S series.
+        table, layout: the table from which they were read, and how. A row without a flag counts as one with 0.
+        name: the column of flags.
+
+    Raises:
+        InputError: a column `name` that is also that of ids, times, positions, channels or `flags` ("column-twice"), or
+            that cannot be read.
+    """
+    source, _ = LabelColumn().source(name, replace(layout, objects=None), table)
+    of_flags = replace(layout, values=(name,), errors=(), static=(), upper_limits=(), lower_limits=())
+    flags = tables.read_table(source, of_flags)
+    when = np.where(flags.values[:, 0] != 0, flags.times, np.inf)
+    earliest = dict(zip(flags.ids.tolist(), np.minimum.reduceat(when, flags.offsets[:-1]).tolist(), strict=True))
+    since = np.array([earliest.get(id, np.inf) for id in dataset.ids.tolist()])
+    return np.where(np.isfinite(since), since, np.nan)

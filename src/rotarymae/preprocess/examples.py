@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from rotarymae.batch import Batch
@@ -45,7 +45,7 @@ class DatasetExamples:
         targets: np.ndarray | None = None,
         drop: float = 0.0,
         noise: float = 0.0,
-        early: bool = False,
+        early: np.ndarray | None = None,
         transform: ArrayTransform | None = None,
     ) -> None:
         """Store the data set, its preprocessor, and what is done to each batch.
@@ -60,8 +60,8 @@ class DatasetExamples:
             drop: augmentation; up to this share of a member's tokens is left out, drawn anew each epoch, and before, of
                 tokens that hold the values of one time (`Tokens.observed`), up to this share of their values.
             noise: augmentation; standard deviation of normal noise added to standardised values.
-            early: augmentation; about half of the members end after a random share of their tokens, drawn anew each
-                epoch.
+            early: augmentation; in each epoch about half of the members are cut after one of these numbers of tokens,
+                int [S, k], drawn anew each epoch. None cuts none.
             transform: augmentation of arrays, before they are scaled: a function of the arrays [*sizes, C] of a batch,
                 and of one whole number [B] per array, drawn anew each epoch, that seeds its random choices; it returns
                 as many arrays, each of a patch or more. None for none.
@@ -118,7 +118,7 @@ class DatasetExamples:
         return Batch(index, tokens, masked, targets, static, errors, sides)
 
     def _augmented(self, tokens: Tokens, index: np.ndarray, epoch: int) -> Tokens:
-        """Return the tokens with the augmentations that are on: values dropped, series cut, tokens dropped, noise.
+        """Return the tokens with the augmentations that are on: series cut, values dropped, tokens dropped, noise.
 
         What is drawn for each member depends on the seed, the epoch and its number alone, which is in `index`, int [B].
         """
@@ -127,10 +127,10 @@ class DatasetExamples:
             """Return a function from k to uniform numbers [B, k] in [0, 1), others for each `stream` (augmentation)."""
             return counter_uniform(self.seed, epoch, index, stream)
 
+        if self.early is not None:
+            tokens = cut_tokens(tokens, torch.from_numpy(self.early[index]), draw(5))
         if self.drop > 0 and tokens.observed is not None:  # tokens of times, of which single values are dropped, too
             tokens = drop_values(tokens, self.drop, draw(4))
-        if self.early:
-            tokens = cut_tokens(tokens, draw(5))
         if self.drop > 0:
             tokens = drop_tokens(tokens, self.drop, draw(1))
         if self.noise > 0:
@@ -170,21 +170,23 @@ def hide_units(tokens: Tokens, mask: Bool[Tensor, "B K"]) -> tuple[Tokens, Token
     return split(tokens, mask) if tokens.observed is None else split_joined(tokens, mask)
 
 
-def cut_tokens(tokens: Tokens, draw: Noise) -> Tokens:
-    """Augment tokens in order of time: cut about half of the rows after a random share of their tokens.
+def cut_tokens(tokens: Tokens, ends: Int[Tensor, "B k"], draw: Noise) -> Tokens:
+    """Augment tokens in order of time: cut about half of the rows after one of k numbers of tokens.
 
-    Which rows, and the share of each, are drawn; at least one token of each row stays.
+    Which rows are cut, and after which number, is drawn; at least one token of each row stays.
 
     Args:
         tokens: [B, N], with padding at the end of rows only.
-        draw: function from k to uniform random numbers [B, k] in [0, 1).
+        ends: the k numbers of each row.
+        draw: function from n to uniform random numbers [B, n] in [0, 1).
 
     Returns:
         The tokens that are left, padded at the end.
     """
     uniform, real = draw(2), tokens.real
-    kept = torch.where(uniform[:, :1] < 0.5, 1.0, uniform[:, 1:]) * real.sum(1, keepdim=True)
-    return compact(tokens, real & (torch.arange(tokens.length) < kept.ceil().clamp(min=1)))
+    end = ends.gather(1, (uniform[:, 1:] * ends.shape[1]).long())
+    kept = torch.where(uniform[:, :1] < 0.5, tokens.length, end.clamp(min=1))
+    return compact(tokens, real & (torch.arange(tokens.length) < kept))
 
 
 def drop_tokens(tokens: Tokens, most: float, draw: Noise) -> Tokens:

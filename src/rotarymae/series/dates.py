@@ -533,6 +533,26 @@ def parse_span(text: str, unit: str | None) -> float | None:
     return float(match[1]) / {"d": 1, "h": 24, "min": 1440, "s": 86_400}.get(match[2], 1)
 
 
+def span_of(option: str, text: str, unit: str | None) -> float:
+    """Return a time span, such as "30" or "6h", as a number in the unit of the times.
+
+    Args:
+        option: the option that gives the span, such as "--at", for messages.
+        text: a number, which is in the unit of the times, or one with d, h, min or s, such as "6h" (0.25 days). A "+"
+            before it is ignored.
+        unit: the unit of the times: "day" for dates. With any other, or None, `text` must be a number alone.
+
+    Raises:
+        InputError: a text that is no span, a negative one, or one with d, h, min or s where the times are no dates.
+    """
+    span = parse_span(f"+{text.lstrip('+')}", unit)
+    if span is None:
+        raise InputError(
+            f"{option} {text} is no span of time; wanted a number, or one with d, h, min or s, such as 6h."
+        )
+    return span
+
+
 def in_zone(days: np.ndarray, zone: str | None) -> np.ndarray:
     """Convert days since 1970-01-01 [n], as clocks of a time zone show them, to days since 1970-01-01 UTC.
 

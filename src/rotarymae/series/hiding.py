@@ -22,26 +22,32 @@ def known_at(dataset: SeriesDataset, when: np.ndarray) -> SeriesDataset:
     return dataset.mask_observations(dataset.times <= np.repeat(when, dataset.lengths))
 
 
-def with_early(dataset: SeriesDataset, copies: int, seed: int = 0) -> SeriesDataset:
-    """Return the S series, followed by copies of them that end early, each cut after the time of a random observation.
+def with_early(dataset: SeriesDataset, ends: np.ndarray) -> SeriesDataset:
+    """Return the S series, followed by k copies of each that end early.
+
+    The copies come S at a time, in the order of the series, under the same ids: entries i, S + i, 2 S + i, ... of the
+    result are of series i.
 
     Args:
-        copies: number of copies of each series. The copies come S at a time, in the order of the series, under the same
-            ids: entries i, S + i, 2 S + i, ... of the result are of series i.
-        seed: for the draw.
+        ends: [S, k], for each series the times after which its copies have no observations, in the unit of the data
+            set.
+
+    Raises:
+        InputError: a copy without any observation.
     """
-    every = dataset.select(np.tile(np.arange(len(dataset)), copies + 1))
-    share = np.random.default_rng(seed).random(len(every))
-    last = (share * every.lengths).astype(np.int64)
-    last[: len(dataset)] = dataset.lengths - 1
-    return known_at(every, every.times[every.offsets[:-1] + last])
+    every = dataset.select(np.tile(np.arange(len(dataset)), ends.shape[1] + 1))
+    return known_at(every, np.concatenate([np.full(len(dataset), np.inf), ends.T.ravel()]))
 
 
 def with_thinned(dataset: SeriesDataset, copies: int, seed: int = 0) -> SeriesDataset:
     """Return the S series, followed by copies of them that lack some observations.
 
     A copy keeps its first observation. It keeps each other one with a probability that is drawn for the copy from 0.3
-    to 1. Arguments, and the order of the copies, are those of `with_early`.
+    to 1. The order is that of `with_early`.
+
+    Args:
+        copies: number of copies of each series.
+        seed: for the draw.
     """
     every = dataset.select(np.tile(np.arange(len(dataset)), copies + 1))
     draw = np.random.default_rng(seed)
