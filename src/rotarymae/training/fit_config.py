@@ -296,9 +296,9 @@ class FinetuningOptions:
     """Fine-tuning: standard deviation of normal noise that is added to the scaled values in each pass
     (augmentation). Raise it against overfitting; 0 adds none."""
     early: tuple[str, ...] = ()
-    """Fine-tuning: train the network and the boosted trees also on series that are cut off this long after their first
-    observation: 30 (in the table's unit of time) or, if times are dates, 6h or 2d. Give the times at which you will
-    predict series that are still being observed."""
+    """Fine-tuning: train also on series that are cut off this long after their first observation: 30 (in the table's
+    unit of time) or, if times are dates, 6h or 2d. Give the times at which you will predict series that are still
+    being observed."""
     dropout: float = 0.0
     """Fine-tuning: share of attention weights and hidden units that each step sets to zero at random. Raise it, for
     example to 0.1, against overfitting."""
