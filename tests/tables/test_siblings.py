@@ -796,7 +796,14 @@ NOTATIONS = {
     "2023365": ["%Y%j"],
     "5. März 2024": ["%d. %b %Y"],  # März says that 5 is no month
     "2024年3月5日": ["%Y年%m月%d日"],
-    "05.06.24": ["%d.%m.%y", "%m.%d.%y"],
+    "05.06.24": ["%d.%m.%y"],
+    "32.06.24": ["%y.%m.%d"],
+    "1.3.2026 14.05": ["%d.%m.%Y %H.%M"],
+    "05. 06. 2024": ["%d. %m. %Y"],
+    "06.25.2024": ["%m.%d.%Y"],
+    "2026.03.11": ["%Y.%m.%d"],
+    "05/06/2024 14.05": ["%d/%m/%Y %H.%M", "%m/%d/%Y %H.%M"],
+    "05-06-2024": ["%d-%m-%Y", "%m-%d-%Y"],
     "05/06/24": ["%d/%m/%y", "%m/%d/%y", "%y/%m/%d"],
     "25/06/24": ["%d/%m/%y", "%y/%m/%d"],
     "13:00 25/06/32": ["%H:%M %d/%m/%y"],
@@ -804,7 +811,7 @@ NOTATIONS = {
 
 
 @pytest.mark.parametrize("text", NOTATIONS)
-def test_a_group_with_colons_is_a_clock_and_years_of_two_digits_are_not_guessed(text):
+def test_a_group_with_colons_is_a_clock_and_only_points_say_that_the_day_comes_first(text):
     assert formats_of([text]) == NOTATIONS[text]
 
 

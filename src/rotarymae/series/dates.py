@@ -285,9 +285,10 @@ def as_datetimes(texts: Sequence[str], how: str) -> list[datetime | None]:
 def formats_of(texts: Sequence[str]) -> list[str]:
     """Return the strptime formats that all of the texts match as dates: several where their numbers could be swapped.
 
-    Texts without a digit, such as "unknown", are passed over if they are less than half of the texts. The list is empty
-    if they are half or more, if the dates have no format in common, or if one has no year. Names of weekdays must be
-    English, and so must those of months for %B; %b also stands for months in other languages.
+    Between points, as in 05.06.24, the day comes first if it can, as no language writes the month so. Texts without a
+    digit, such as "unknown", are passed over if they are less than half of the texts. The list is empty if they are
+    half or more, if the dates have no format in common, or if one has no year. Names of weekdays must be English, and
+    so must those of months for %B; %b also stands for months in other languages.
     """
     dated = [text for text in texts if re.search(r"\d", text)]
     if 2 * len(dated) <= len(texts):
@@ -295,7 +296,7 @@ def formats_of(texts: Sequence[str]) -> list[str]:
     for some in (dated, _with_short_months(pa.array(dated)).to_pylist()):
         formats = [how for how in _formats(max(some, key=len)) if all(is_written(text, how) for text in some)]
         if formats:
-            return formats
+            return formats[:1] if re.search(r"%d\. ?%m", formats[0]) else formats
     return []
 
 
@@ -359,10 +360,10 @@ def _formats(text: str) -> list[str]:
         orders = [("%j",)]
     elif year is not None and len(rest) == 1:
         orders = [("%m",)]
-    elif year is not None:
-        orders = [("%m", "%d"), ("%d", "%m")][: 1 if year < rest[0] else 2] if rest else []
-    elif match := re.search(r"\d+([-/. ]+)\d+\1\d+", text):
-        orders = [("%d", "%m", "%y"), ("%m", "%d", "%y"), ("%y", "%m", "%d")][: 2 if match[1] == "." else 3]
+    elif year is not None and rest:
+        orders = [("%d", "%m"), ("%m", "%d")][year < rest[0] :]
+    elif re.search(r"\d+([-/. ]+)\d+\1\d+", text):
+        orders = [("%d", "%m", "%y"), ("%m", "%d", "%y"), ("%y", "%m", "%d")]
     formats = []
     for order in orders:
         codes, known = (*order, *clock), (*rest, *of_clock)

@@ -386,8 +386,8 @@ def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> C
 def _formats(column: pa.Array, numbers: np.ndarray | None, named: bool) -> tuple[str, ...]:
     """Return the strptime formats by each of which all cells of a column can be read as dates; () if there is none.
 
-    There are several if day and month could be swapped. Texts without digits are passed over. Only texts and whole
-    numbers have formats.
+    There are several if day and month could be swapped (`formats_of`). Texts without digits are passed over. Only texts
+    and whole numbers have formats.
 
     Args:
         column: Arrow array [n].
