@@ -171,6 +171,12 @@ READ: Any = {
         {},
         "a row of units below it (d, d)",
     ),
+    "units that repeat the names of columns without one": (
+        "t.csv",
+        GERMAN.replace("value\n", "value\nid;time;µJy\n").encode("cp1252"),
+        {},
+        "a row of units below it (µJy)",
+    ),
     "units of texts, too, and a row of statistics": (
         "t.csv",
         CSV.replace("value\n", "value\nname,d,mJy\n,Smp,Avg\n"),
@@ -410,13 +416,19 @@ REFUSED: Any = {
         {},
         ["'time'", "time64"],
     ),
-    "several tables": ("t.csv", CSV + "id,time,flux\nc,1,2\n", {}, ["line 5", "several tables"]),
+    "several tables": ("t.csv", CSV + "id,time,flux\nc,1,2\n", {}, ["line 5", "several tables", "--header-row 5"]),
+    "a second line of names": (
+        "t.csv",
+        CSV.replace("value\n", "value\nid,time,1/min\n"),
+        {},
+        ["'id', 'time', and has '1/min'", "--header-row"],
+    ),
     "several tables in another order": ("t.csv", CSV + "time,id,value\n3,c,1\n", {}, ["line 5", "several tables"]),
     "several tables, far below": (
         "t.csv",
         CSV + "c,1,2\n" * 1000 + "id,time,flux\nc,1,2\n",
         {},
-        ["'id', 'time', and has 'flux'", "several tables"],
+        ["'id', 'time', and has 'flux'", "several tables", "--header-row"],
     ),
     "names further below": ("t.csv", "key\n" + "a,b\na,b,c\n" * 9 + CSV, {}, ["line 1", "--header-row LINE"]),
     "lists within lists": (

@@ -295,13 +295,16 @@ def sniff(path: Path, format: str, header_row: int | None) -> Text:
     comments = comments and 2 * len(hashes) < len(filled)
     filled = [i for i in filled if not (comments and i in hashes)]
     headless = header_row is None and _are_values(header, [rows[i] for i in filled])
+    if filled and not headless and rows[filled[0]] != header:  # a row of units may repeat names that have none
+        rows[filled[0]] = ["" if [cell] == header[k : k + 1] else cell for k, cell in enumerate(rows[filled[0]])]
     # Numbers are no names here.
     known = set() if headless else {name for name in header if name and not _has_number([name])}
     another = [i for i in filled if len({*rows[i][:2]} & known) == 2]  # rows that begin with two names are headers, too
     if strange := [i for i in another if rows[i] != header]:
         raise InputError(
             f"line {strange[0] + 1} begins with names of columns, as the header in line {start + 1} does, and "
-            "is another header: the file holds several tables. Save each as a file of its own.",
+            "is another header: the file holds several tables. Save each as a file of its own; if only what is below "
+            f"that line is the table, --header-row {strange[0] + 1}.",
             code="several-tables",
         )
     filled = [i for i in filled if i not in another]
