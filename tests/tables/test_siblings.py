@@ -682,6 +682,12 @@ def test_a_second_id_and_the_end_of_each_time_are_no_facts_and_no_values(base, w
     assert any("--flags temp_qc" in text for text in proposal.unsure)
 
 
+@pytest.mark.parametrize("name", ["Güte", "sleep_quality"])
+def test_a_quality_with_fractions_is_measured(name, base, tmp_path):
+    base[["time", "value"]].rename(columns={"value": name}).to_csv(tmp_path / "t.csv", index=False)
+    assert looked_at(tmp_path / "t.csv")[0].schema.values == (name,)
+
+
 def test_of_a_date_and_a_counter_the_date_is_the_time(when, base, tmp_path):
     table = base.assign(**{"Timestamp (YYYY-MM-DD)": when, "Transmitter Time (Long Integer)": 5000 + base.index * 300})
     table.drop(columns="time").to_csv(tmp_path / "t.csv", index=False)
@@ -714,7 +720,11 @@ def test_words_of_quality_in_all_rows_are_a_doubt(name, base, tmp_path):
     assert len(said) == 1 and said[0].startswith(f"'{name}' looks like a flag, and is not read")
 
 
-@pytest.mark.parametrize("name", ["cc_flags", "aflags", "Validity", "qual_frame", "temp_qc"])
+@pytest.mark.parametrize(
+    "name",
+    ["cc_flags", "aflags", "Validity", "qual_frame", "temp_qc", "Datenqualität", "T_Güte", "qualité", "calidad",
+     "kwaliteit", "качество"],
+)  # fmt: skip
 @pytest.mark.parametrize("good", [0, 1])
 def test_a_flag_is_neither_the_id_nor_a_value_whichever_number_is_good(good, name, base, tmp_path):
     table = base[["time", "value"]].assign(more=base.value**2, **{name: np.where(base.id < 5, good, 4)})

@@ -38,8 +38,8 @@ NUMBERINGS = {"id", "identifier", "ident", "number", "nr", "no",
               "num", "index", "idx", "code", "tag", "table", "key", "serial"}  # fmt: skip
 ERRORS = {"err", "error", "errors", "sig", "sigma", "unc", "uncertainty", "std", "stddev", "stderr"}
 FLAG = re.compile(
-    r"(flag|flags|quality|qc)\b|"
-    r"\b(quali\w+|qual|validity|bad|procstatus|rb|rejected|invalid|outlier|suspect|saturated)\b"
+    r"(flag|flags|quality|qualität|güte|qc)\b|"
+    r"\b(quali\w+|calidad|kwaliteit|качество|qual|validity|bad|procstatus|rejected|invalid|outlier|suspect|saturated)\b"
 )
 OUTCOMES = {"futime", "survtime", "survival", "followup", "tte", "died", "death", "dead", "status", "event", "outcome",
             "mortality", "censor", "censored", "deathtime", "target", "label", "discharge", "los", "stay"}  # fmt: skip
@@ -218,8 +218,9 @@ class Column:
 
     @property
     def is_flag(self) -> bool:
-        """Whether its name suggests flags of quality, as temp_qc does, but not one that has a word for an object."""
-        return FLAG.search(" ".join(self.words)) is not None and not {*self.words} & {*IDS}
+        """Whether its name suggests flags of quality, as temp_qc does, and no object, and it has no fractions."""
+        plain = not self.numeric or self.whole
+        return plain and FLAG.search(" ".join(self.words)) is not None and not {*self.words} & {*IDS}
 
     @property
     def is_code(self) -> bool:
