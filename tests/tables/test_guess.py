@@ -168,6 +168,7 @@ ERRORS |= {
     "erv": "rv",
     "ERROR": "RATE",
     "w1sigmpro": "w1mpro",
+    "V_err": "V_mag",
 }
 
 
@@ -475,6 +476,13 @@ def test_units_that_differ_within_a_channel_are_a_doubt(name, tmp_path):
     assert not any(name in text for text in looked_at(alike, tmp_path)[1])
 
 
+def test_a_channel_has_one_unit_and_a_group_of_channels_several(tmp_path):
+    tests = [("blood", "sodium", "mmol/L"), ("blood", "weight", "kg"), ("urine", "pH", None)]
+    rows = [(p, 7 * k + p, *tests[DRAW.integers(3)], DRAW.normal()) for p in range(4) for k in range(40)]
+    table = pd.DataFrame(rows, columns=["patient", "time", "category", "test", "unit", "value"])
+    assert looked_at(table, tmp_path)[0].channel == "test"
+
+
 def test_an_id_of_each_time_is_a_doubt(tmp_path):
     rows = [(700 + k, f"2020-08-{1 + k:02d}", who, DRAW.normal(50)) for k in range(25) for who in ("A", "B")]
     unsure = looked_at(pd.DataFrame(rows, columns=["poll_id", "date", "answer", "pct"]), tmp_path)[1]
@@ -594,14 +602,16 @@ def test_all_numbers_are_channels_of_a_table_that_is_called_wide(names, tmp_path
 STATES_OF_WEATHER = {"sun": 0.0, "rain": 9.0, "snow": 4.0}
 
 
-@pytest.mark.parametrize("columns", [("date", "weather", "rain", "tmax"), ("Datum", "Betrieb", "Strom", "Druck")])
+@pytest.mark.parametrize("columns", [("date", "weather", "rain", "tmax"), ("Datum", "Betrieb", "Strom", "Zähler")])
 def test_a_text_by_which_one_of_several_numbers_differs_is_a_state(columns, tmp_path):
     kinds = DRAW.choice([*STATES_OF_WEATHER], 60)
     rain = [STATES_OF_WEATHER[kind] + DRAW.uniform(0, 1) for kind in kinds]
-    table = pd.DataFrame(dict(zip(columns, (stamps(60, "D"), kinds, rain, DRAW.normal(size=60)), strict=True)))
+    more = np.cumsum(DRAW.integers(3, 90, 60)) if "Zähler" in columns else DRAW.normal(size=60)
+    table = pd.DataFrame(dict(zip(columns, (stamps(60, "D"), kinds, rain, more), strict=True)))
     schema, unsure, _ = looked_at(table, tmp_path)
     assert (schema.channel, schema.values, schema.wide) == (None, columns[2:], True)
     assert any(repr(columns[1]) in text and "not read" in text for text in unsure)
+    assert looked_at(table.rename(columns={columns[2]: "value"}), tmp_path)[0].channel == columns[1]
     one = table.drop(columns=columns[3])
     assert looked_at(one, tmp_path)[0].channel == columns[1]
     one[columns[1]] = one[columns[1]].where(np.arange(60) % 3 == 0)  # in most rows there is none
@@ -651,6 +661,17 @@ def test_parts_of_dates_and_numbers_of_rows_are_neither_ids_nor_values(tmp_path)
     schema, unsure, _ = looked_at(table, tmp_path)
     assert (schema.id, schema.clock, schema.values) == ("file", "hr", ("cnt",))
     assert any("'mnth', 'wday': parts of the time" in text for text in unsure)
+
+
+@pytest.mark.parametrize("name", ["day", "Wochentag", "Monat"])
+def test_names_of_weekdays_and_months_are_parts_of_the_time(name, tmp_path):
+    when = pd.date_range("2023-01-01", periods=400, freq="3D" if name == "Monat" else "D")
+    part = when.month_name() if name == "Monat" else when.day_name()
+    table = pd.DataFrame({"date": when.strftime("%Y-%m-%d"), name: part, "visitors": DRAW.normal(100, 5, 400)})
+    table.visitors += 20 * (when.month if name == "Monat" else when.day_of_week)
+    schema, unsure, _ = looked_at(table, tmp_path)
+    assert (schema.id, schema.channel, schema.values) == ("file", None, ("visitors",))
+    assert f"{name!r}: parts of the time, and not read" in unsure
 
 
 DAYS = np.cumsum(DRAW.integers(1, 9, 80))  # since 2019-12-31
@@ -733,6 +754,7 @@ MEASURES: Any = {
     "stock index": 28000 + np.cumsum(DRAW.integers(-300, 300, 90)),
     "PPG": DRAW.integers(52340, 52360, 90),  # as the converter gives it
     "steps": DRAW.integers(0, 20000, 90),
+    "num": DRAW.integers(150, 4000, 90),
     "price": 3_720_000_000_000 + 250_000_000 * (np.arange(90) * 7 % 25),  # in billionths
 }
 

@@ -1074,6 +1074,10 @@ def test_few_numbered_columns_are_a_series_of_each_row_or_named_where_the_time_i
     rows.set_axis(others, axis=1).to_csv(tmp_path / "t.csv", index=False)
     with pytest.raises(InputError, match=r"'bdi\.2m', .*pandas\.melt.*--numbered 'bdi\.'\."):
         looked_at(tmp_path / "t.csv")
+    days = ["id", "sex", "age", "arm", "site", "dose", "day0", "day7", "day14", "day28"]
+    pd.DataFrame(draw.normal(4, 1, (30, 10)), columns=days).to_csv(tmp_path / "days.csv", index=False)
+    with pytest.raises(InputError, match=r"'day0', .*--numbered 'day'\."):
+        looked_at(tmp_path / "days.csv")
     source = open_source(tmp_path / "t.csv", numbered="bdi.")
     assert source.read(["number"])["number"].to_pylist()[:4] == [2, 4, 6, 8]
     assert "'bdi.pre' begin with 'bdi.', too, and are no part of the series" in source.notes

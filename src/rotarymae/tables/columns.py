@@ -219,8 +219,7 @@ class Column:
     @property
     def is_flag(self) -> bool:
         """Whether its name suggests flags of quality, as temp_qc does, and no object, and it has no fractions."""
-        plain = not self.numeric or self.whole
-        return plain and FLAG.search(" ".join(self.words)) is not None and not {*self.words} & {*IDS}
+        return (self.text or self.whole) and bool(FLAG.search(" ".join(self.words))) and not {*self.words} & {*IDS}
 
     @property
     def is_code(self) -> bool:

@@ -21,7 +21,6 @@ import pyarrow.compute as pc
 from rotarymae.errors import InputError, listed
 from rotarymae.series import cells, dates
 from rotarymae.tables.columns import (
-    CALLED_DATES,
     CLOCK,
     ERRORS,
     IDS,
@@ -89,7 +88,7 @@ TIME = Rule(
      "temps", "horodatage", "fecha", "hora", "tiempo", "data", "ora", "tempo", "tijd", "czas", "tid", "дата",
      "время", "时间", "日期", "時間", "日時", "日付", "sec", "secs", "onset", "elapsed"),
     ("mid", "midpoint", "obs", "observed", "chart", "recorded", "collect", "collected", "measured", "start"),
-    frozenset(ERRORS | OUTCOMES | {"zone", "to", "id", "unit", "corr", "timecorr"}),
+    frozenset(ERRORS | OUTCOMES | {"zone", "to", "id", "unit", "corr"}),
 )  # fmt: skip
 ID = Rule(IDS)
 CALENDAR = {"year", "month", "week", "weekday", "day", "doy"}  # in the names of parts of dates
@@ -241,7 +240,7 @@ def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     others = look(source, names=[name for name in source.kinds if name not in at]).values()
     unique = [c for c in others if len(c.cells.drop_null().unique()) == len(c.cells)]  # as names of rows are
     words = [c for c in unique if cells.is_text(c.cells.type) and cells.matches(c.cells, r"\pL").all()]
-    likely = [c for c in unique if looks_like_id(c.name)] + [c for c in words if not LABEL.fits(c.words)]
+    likely = [c for c in unique if looks_like_id(c.name)] + words
     id = likely[0].name if likely else "series"
     fields = {"id": id, "time": "number", "values": (values_in(stem),), "numbered": stem}
     fields = {name: value for name, value in fields.items() if name not in named}
@@ -662,8 +661,7 @@ class _Proposer:
     def objects(self) -> list[Column]:
         """Columns without a role, but for dates, clocks, flags, labels, units and passbands, which name no objects."""
         free = [c for c in self.unused.values() if not (c.dates or c.clock or c.is_flag or self.is_unit(c))]
-        free = [c for c in free if not (LABEL.fits(c.words) or {*c.words} & {*PASSBANDS})]
-        return [c for c in free if c.whole or not {*c.words} & CALLED_DATES]
+        return [c for c in free if not (LABEL.fits(c.words) or {*c.words} & {*PASSBANDS})]
 
     def is_state(self, column: Column) -> bool:
         """Return whether a column's blocks of equal cells are states of one object, such as quality codes or years.
@@ -703,12 +701,11 @@ class _Proposer:
         Args:
             objects: [rows], a code of each row's object; all 0 for a single one.
         """
-        free = self.unused.values()
         names = [c for c in self.objects if not CHANNEL.fits(c.words)]
         places = [c for c in names if {*c.words} & PLACES and c.repeats and (c.text or c.whole)]
         names = [c for c in names if c in places or (c.text and c.distinct <= self.rows / MIN_RUN)]
         names = [c for c in names if count_keys(objects) < c.distinct == count_keys(objects, c.codes)]
-        channels = (c for c in free if c.text and CHANNEL.fits(c.words) and not looks_like_id(c.name))
+        channels = [c for c in self.unused.values() if c.text and CHANNEL.fits(c.words) and not looks_like_id(c.name)]
         for keys in ([self.times], *([self.times, c.codes] for c in channels)):
             apart = [c for c in names if count_keys(c.codes, *keys) > 0.98 * self.rows]
             if apart and count_keys(objects, *keys) < 0.9 * self.rows:
@@ -779,23 +776,23 @@ class _Proposer:
         """
         self.value_of = _errors_by_name(self.unused.values())
         self.errors = [name for name, c in self.unused.items() if c.is_error or name in self.value_of]
-        limits = [c for c in self.unused.values() if LIMIT.search(" ".join(c.words))]
-        self.limits = [c.name for c in limits if c.numeric]
+        self.limits = [name for name, c in self.unused.items() if c.numeric and LIMIT.search(" ".join(c.words))]
         flags = [name for name, c in self.unused.items() if c.is_flag or {*c.words} & OPERATORS]
         some = {name for name in flags if 0 < (self.unused[name].codes >= 0).sum() < self.rows}  # filled in some rows
         self.flags = [name for name in flags if name in self.varying.keys() | some and name not in self.outcomes]
         self.coordinates = [name for name in self.varying_numbers if name.rpartition(".")[2].lower() in COORDINATES]
         if not {*map(str.lower, self.coordinates)} >= SKY:
             self.coordinates = [name for name in self.coordinates if name.lower() not in SKY]
+        others = {*self.errors, *self.limits, *self.flags}
+        numbers = (c for name, c in self.varying_numbers.items() if name not in others)
+        self.maybe_values = [c for c in numbers if not looks_like_id(c.name)]
         if not {"channel", "wide"} & self.named:
             self.take("channel", self.likely_channel())
         time, channel = self.column("time"), self.column("channel")
         if channel and time and "untimed" not in self.named and (untimed := int((time.codes < 0).sum())):
             text = f"{untimed:,} of {self.rows:,} rows seen have no time: --untimed static reads them as facts"
             self.doubts.append(text)
-        roles = {*self.errors, *self.limits, *self.flags, channel and channel.name}
-        numbers = self.varying_numbers.values()
-        self.maybe_values = [c for c in numbers if not (c.name in roles or looks_like_id(c.name))]
+        self.maybe_values = [c for c in self.maybe_values if c is not channel]
         self.leave_out([c for c in self.maybe_values if c.is_code], ": codes or numbers of something, and not read")
         kept: dict[float, list[Column]] = {}  # by their largest number
         for c in sorted(self.maybe_values, key=lambda c: VALUE.rank(c.words)):
@@ -833,15 +830,13 @@ class _Proposer:
         roles = {*self.errors, *self.limits, *self.outcomes, *self.flags}
         free = [c for name, c in self.varying.items() if name not in roles]
         usual = [c for c in free if 1 < c.distinct <= MAX_CHANNELS and c.repeats and not (c.dates or c.clock)]
-        usual = [c for c in usual if c.whole or (c.text and not {*c.words} & CALLED_DATES)]
-        usual = [c for c in usual if {*c.words} & {*PASSBANDS} or not self.is_state(c)]
+        usual = [c for c in usual if (c.whole or c.text) and ({*c.words} & {*PASSBANDS} or not self.is_state(c))]
         units = [c for c in self.unused.values() if self.is_unit(c)]  # of which a channel has one
         named = [c for c in usual if CHANNEL.fits(c.words) or (units and LABEL.fits(c.words))]
         named = [c for c in named if not (looks_like_id(c.name) or (c.numeric and VALUE.fits(c.words)))]
         if named:
             mixed = {c.name: any(unit.varies(c.codes) for unit in units) for c in named}
-            ranks = {c.name: CHANNEL.rank(c.words) + len(c.words) / 100 for c in named}
-            return min(named, key=lambda c: (mixed[c.name], self.repeated_rows(c.codes), ranks[c.name]))
+            return min(named, key=lambda c: (mixed[c.name], self.repeated_rows(c.codes), CHANNEL.rank(c.words)))
         bare, keys = self.repeated_rows(), joint_codes(self.series, self.times)
         classes = [c for c in usual if c.names_classes and (c.codes >= 0).mean() > MOST]
         telling = [c for c in classes if self.repeated_rows(c.codes) < bare / 20 and not c.is_scale(keys)]
@@ -851,8 +846,7 @@ class _Proposer:
             joins = " joins the two" if self.column("id") is not None else ""
             self.doubts.append(f"{text}; if it says of what, {self.id_with(best)}{joins}")
             return best
-        numbers = [c for c in free if c.name in self.varying_numbers and c.name not in self.coordinates]
-        numbers = [c for c in numbers if not (looks_like_id(c.name) or c.goes_one_way(self.series))]
+        numbers = [c for c in self.maybe_values if c.name not in self.coordinates]
         numbers = [c for c in numbers if VALUE.fits(c.words)] or numbers
         texts = [c for c in classes if c.text and cells.matches(c.cells, r"\pL").any()] if len(numbers) == 1 else []
         shares = [(round(_share_explained(numbers[0], c), 1), c.distinct, c) for c in texts]
@@ -1049,10 +1043,8 @@ class _Proposer:
             raise InputError(text, code="no-values")
         if named:
             return named
-        others = {c.name: c for c in self.maybe_values}
-        errors = {self.value_of[name]: self.unused[name].distinct == 1 for name in self.errors if name in self.value_of}
-        paired = [others[name] for name in sorted(errors, key=errors.__getitem__) if name in others]
-        if paired and len(paired) < len(others):
+        paired = [c for c in self.maybe_values if c.name in {self.value_of.get(name) for name in self.errors}]
+        if paired and len(paired) < len(self.maybe_values):
             return paired
         if channel is None:
             return []
@@ -1179,14 +1171,16 @@ class _Proposer:
 
 
 def _parts_of_dates(time: Column, columns: Iterable[Column]) -> list[str]:
-    """Return the names of columns of whole numbers that only repeat a part of the times, such as the month.
+    """Return the names of columns that only repeat a part of the times, such as the month.
 
-    If the times are dates, the parts are year, month, day, hour, weekday and day of the year; if they are decimal
-    years, such as 2024.25, year and month; of other numbers, a cycle such as that of a week, which begins anew, and
-    the hour, as of days. A column may differ from the part by a constant. Columns that are called like ids are passed
-    over.
+    Of whole numbers, if the times are dates, the parts are year, month, day, hour, weekday and day of the year; if they
+    are decimal years, such as 2024.25, year and month; of other numbers, a cycle such as that of a week, which begins
+    anew, and the hour, as of days. A column may differ from the part by a constant. Of texts, the parts are month and
+    weekday of dates; there must be more than four, one for each part, which come back. Columns that are called like ids
+    are passed over.
     """
     varying = [c for c in columns if c.distinct > 1 and not looks_like_id(c.name)]
+    words: list[str] = []
     whole = [c for c in varying if c.whole]
     stamps: Any = time.numbers
     if stamps is not None and not time.whole and (abs(time.known - 2000) < 1000).all():
@@ -1195,12 +1189,15 @@ def _parts_of_dates(time: Column, columns: Iterable[Column]) -> list[str]:
     elif stamps is not None:
         parts = [(pace * stamps, size) for pace, size in CYCLES if pace * np.ptp(time.known) > 2 * size]
         whole = [c for c in varying if c.numeric and c.distinct > MOST_STATES and np.ptp(c.known) > 1]
-    elif time.days is None or not whole:
+    elif time.days is None:
         return []
     else:
         stamps = dates.as_dates(np.nan_to_num(time.days))
         sizes = {"year": 9999, "month": 12, "day": 31, "hour": 24, "day_of_week": 7, "day_of_year": 366}
         parts = [(pc.call_function(part, [stamps]).to_numpy(), size) for part, size in sizes.items()]
+        texts = [c for c in varying if c.text and c.distinct > MOST_STATES and not c.in_blocks]
+        cycles = [part for part, size in parts if size in (7, 12)]
+        words = [c.name for c in texts if any(count_keys(p) == c.distinct == count_keys(p, c.codes) for p in cycles)]
     known = np.isfinite(time.days if time.numbers is None else time.numbers)  # pyright: ignore
 
     def spread(column: Column, part: np.ndarray, size: int) -> float:
@@ -1208,7 +1205,7 @@ def _parts_of_dates(time: Column, columns: Iterable[Column]) -> list[str]:
         apart = (column.numbers - part)[known]  # pyright: ignore
         return np.ptp((apart - apart[0] + size / 2) % size) if np.ptp(column.known) < size else np.inf
 
-    return [c.name for c in whole if known.any() and any(spread(c, *part) < 1 for part in parts)]
+    return [c.name for c in whole if known.any() and any(spread(c, *part) < 1 for part in parts)] + words
 
 
 def _share_explained(values: Column, by: Column) -> float:

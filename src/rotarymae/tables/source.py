@@ -794,8 +794,7 @@ def without_headers(columns: dict[str, pa.Array], name: str) -> tuple[dict[str, 
         if other := next((cell for key, cell in zip(texts, there) if (cell or "").strip() != key), None):
             raise InputError(
                 f"{name}: a row repeats the names of columns, {listed(there[:2])}, and has {other!r} next to them: the "
-                "file holds several tables. Save each as a file of its own; if the row is the header, give its line by "
-                "--header-row.",
+                "file holds several tables. Save each as a file of its own, or name the header by --header-row.",
                 code="several-tables",
             )
     if not begins.any():
