@@ -618,15 +618,15 @@ def _rows_of_units(rows: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
 def _are_units(words: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
     """Return whether the words in a row, "" for an empty cell, are units, given the cells of the rows `below` it.
 
-    No word may look like a number, have 25 characters or more, or come again below itself in a column of numbers.
-    Enough words must stand above numbers: one, or two if a word without brackets stands above texts, and two more for
-    each word above texts that comes again below itself.
+    No word may look like a number (1/min does not), have 25 characters or more, or come again below itself in a column
+    of numbers. Enough words must stand above numbers: one, or two if a word without brackets stands above texts, and
+    two more for each word above texts that comes again below itself.
     """
     above_numbers = above_texts = 0
     for word, *column in zip(words, *below, strict=True):
         cells_of = [cell.strip() for cell in column if cell.strip() not in cells.MISSING]
         is_number = 2 * sum(bool(re.match(r"[-+.]?\d", cell)) for cell in cells_of) > len(cells_of)
-        if len(word) >= 25 or re.match(r"[-+.<>]?\s*\d", word) or (is_number and word in cells_of):
+        if len(word) >= 25 or re.match(r"(?!1\S*/[^\W\d]\w*$)[-+.<>]?\s*\d", word) or (is_number and word in cells_of):
             return False
         above_numbers += (bool(word) and is_number) - 2 * (word in cells_of)
         above_texts += not is_number and word[:1] not in ("", "(", "[")
