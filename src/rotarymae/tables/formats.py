@@ -340,8 +340,7 @@ def sniff(path: Path, format: str, header_row: int | None) -> Text:
             r"-?\d{1,3}(\.\d{3})+,\d+",
         )
     )
-    with_point = with_point and not with_both
-    comma = best != "," and with_comma and not with_point
+    comma = best != "," and with_comma and (with_both or not with_point)
     if best != usual or notes:
         said = {"\t": "tabs", " ": "blanks"}.get(best, repr(best))
         notes = [f"separated by {said}", *notes]

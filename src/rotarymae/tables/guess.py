@@ -963,8 +963,7 @@ class _Proposer:
                     text = "are missing, and these are not read: next to a channel, a row needs all of its values"
                     self.doubts.append(f"cells of {listed(lacking)} {text} (--values)")
             self.given["values"] = tuple(c.name for c in read)
-        values = self.given.get("values", self.schema.values)
-        self.values = values
+        values = self.values = self.given.get("values", self.schema.values)
         unread = {*(c.name for c in self.maybe_values), *self.varying.keys() - self.varying_numbers.keys()}
         unread -= {*self.flags, *self.outcomes}
         self.say_unread([c for name, c in self.varying.items() if name in unread], channel)
