@@ -55,24 +55,29 @@ def test_half_of_a_batch_ends_early_whatever_else_is_in_it():
 
 
 @pytest.mark.parametrize("join_times", [False, True])
-def test_the_network_sees_what_was_known_at_these_times(join_times, monkeypatch):
-    dataset = series(60)
-    since = dataset.times[dataset.offsets[:-1]] + np.where(np.arange(60) % 3, 0.5, np.nan)
-    seen = []
-    monkeypatch.setattr(
-        "rotarymae.preprocess.examples.cut_tokens", lambda tokens, ends, draw: seen.append((tokens, ends)) or tokens
-    )
-    train(dataset, np.arange(60) % 2, replace(FIT, early=("0", "1"), join_times=join_times), since=since)
-    for tokens, ends in seen:
-        whole = tokens.real.sum(1)
-        never = ends[:, 0] == whole  # no flag: nothing is cut
-        assert (ends[:, 0] <= ends[:, 1]).all() and (ends[:, 1] <= whole).all()
-        for row in (~never).nonzero()[:, 0].tolist():
-            at = tokens.positions[row, :, 0][tokens.real[row]]
-            known = ends[row]
-            step = at[known[1] - 1] - at[known[0] - 1]
-            assert known[0] >= 1 and step >= 0
-    assert seen and any((ends[:, 0] < ends[:, 1]).any() for _, ends in seen)
+@pytest.mark.parametrize("window", [None, 6])
+def test_the_network_reads_what_was_known_at_these_times(join_times, window, monkeypatch):
+    dataset, seen = series(60), []
+
+    def watched(tokens, ends, draw):
+        seen.extend(zip(ends.tolist(), tokens.real.sum(1).tolist(), strict=True))
+        return cut_tokens(tokens, ends, draw)
+
+    monkeypatch.setattr("rotarymae.preprocess.examples.cut_tokens", watched)
+    first = dataset.times[dataset.offsets[:-1]]
+    since = np.where(np.arange(60) % 3, first + 0.5, np.nan)
+    config = replace(FIT, early=("0", "1"), join_times=join_times, window=window)
+    result = train(dataset, np.arange(60) % 2, config, since=since)
+    whole = result.pipeline.preprocessor.windows(dataset.select(result.split.train))
+    known = set()
+    for i, at in zip(
+        result.split.train[whole.series], np.split(whole.dataset.times, whole.dataset.offsets[1:-1]), strict=True
+    ):
+        at = np.unique(at) if join_times else at
+        ends = [max(1, int((at <= since[i] + span).sum())) if i % 3 else len(at) for span in (0, 1)]
+        known.add((*ends, len(at)))
+    assert {(*ends, length) for ends, length in seen} == known
+    assert any(a < b < length for a, b, length in known) and any(a == length for a, _, length in known)
 
 
 def test_partners_and_validation_see_series_that_end_early(monkeypatch):
