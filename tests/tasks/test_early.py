@@ -64,8 +64,8 @@ def test_the_network_reads_what_was_known_at_these_times(join_times, window, mon
         return cut_tokens(tokens, ends, draw)
 
     monkeypatch.setattr("rotarymae.preprocess.examples.cut_tokens", watched)
-    first = dataset.times[dataset.offsets[:-1]]
-    since = np.where(np.arange(60) % 3, first + 0.5, np.nan)
+    second = dataset.times[dataset.offsets[:-1] + 1]
+    since = np.where(np.arange(60) % 3, second, np.nan)
     config = replace(FIT, early=("0", "1"), join_times=join_times, window=window)
     result = train(dataset, np.arange(60) % 2, config, since=since)
     whole = result.pipeline.preprocessor.windows(dataset.select(result.split.train))
