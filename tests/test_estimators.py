@@ -416,6 +416,8 @@ def test_scores_are_of_the_series_that_have_a_label(classifier, lists):
     assert regressor.score(lists[0], numbers) == regressor.score([lists[0][i] for i in at], np.arange(24.0)[at])
     with refuses("10 labels for 24 series"):
         regressor.score(lists[0], np.arange(10.0))
+    with refuses("shape (24, 2, 2)"):
+        RoMAERegressor(**BOTH).fit(lists[0], np.zeros((24, 2, 2)))
     for model in (classifier, regressor):
         with refuses("(24, 2)", "(24,)"):
             model.score(lists[0], np.zeros((24, 2)))

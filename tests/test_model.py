@@ -59,10 +59,8 @@ def test_names_and_dictionaries():
 @pytest.mark.parametrize(
     ("call", "parts"),
     [
-        (
-            lambda: RoMAEConfig.named("tiny-shalow"),
-            ("'tiny-shalow'", "there are", "Did you mean 'tiny-shallow'?"),
-        ),
+        (lambda: RoMAEConfig.named("tiny-shalow"), ("'tiny-shalow'", "'light'", "Did you mean 'tiny-shallow'?")),
+        (lambda: RoMAEConfig.named(["tiny"]), ("size=['tiny']", "'light'")),  # pyright: ignore
         (lambda: RoMAEConfig.named("tiny", embed_dims=3), ("'embed_dims'", "Did you mean 'embed_dim'?")),
         (lambda: RoMAEConfig.named("tiny", xyzzy=1), ("RoMAEConfig has no field 'xyzzy'",)),
         (lambda: RoMAEConfig(embed_dim=180, num_heads=7), ("embed_dim (180)", "num_heads (7)")),

@@ -200,6 +200,8 @@ def test_no_folder_is_named(folder):
             Pipeline.load(name)
     with refuses(folder / "config.json", "is not a folder", error=ModelDirectoryError):
         Pipeline.load(folder / "config.json")
+    with refuses("precision='fp8'", "'bf16'"):
+        Pipeline.load(folder, "fp8")  # pyright: ignore
 
 
 def test_a_changed_weight_is_named(folder):

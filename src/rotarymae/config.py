@@ -7,9 +7,9 @@ import math
 import warnings
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
-from rotarymae.errors import InputError, InputWarning, did_you_mean
+from rotarymae.errors import InputError, InputWarning, choose, did_you_mean
 from rotarymae.system.fields import Range, check_fields, without_numpy
 
 Size = Literal["light", "tiny-shallow", "tiny", "small", "base", "pendulum"]
@@ -207,9 +207,8 @@ class RoMAEConfig:
         InputWarning
             Heads were widened.
         """
-        if name not in SIZES:
-            raise InputError(f"no model size {name!r}; there are {', '.join(SIZES)}.{did_you_mean(name, SIZES)}")
-        embed_dim, num_heads, depth, mlp_ratio = SIZES[name]
+        choose("size", name, tuple(SIZES))
+        embed_dim, num_heads, depth, mlp_ratio = SIZES[cast(Size, name)]
         sizes = {"embed_dim": embed_dim, "num_heads": num_heads, "depth": depth, "mlp_ratio": mlp_ratio}
         if embed_dim < cls.decoder_embed_dim:
             sizes |= {"decoder_embed_dim": embed_dim, "decoder_num_heads": num_heads}

@@ -125,7 +125,8 @@ def load(source: str | Path, precision: Precision = "auto") -> Pipeline:
         A run folder of `rotarymae fit`, a saved pipeline, the name of a model that ships with the library, or a
         repository OWNER/NAME of the Hugging Face Hub.
     precision : str
-        Number format of matrix products in predictions, which refuse others than "auto", "fp32" and "bf16".
+        Number format of matrix products in predictions: "fp32", "bf16", or "auto", which takes "bf16" where the GPU or
+        processor has units for it.
 
     Returns
     -------
@@ -135,7 +136,7 @@ def load(source: str | Path, precision: Precision = "auto") -> Pipeline:
     Raises
     ------
     InputError
-        No such folder or name; a cross-validation that is not finished.
+        No such folder, name or precision; a cross-validation that is not finished.
     ModelDirectoryError
         A file, or the folder of a fold, is missing, unreadable or changed; the message says which.
     MissingExtra

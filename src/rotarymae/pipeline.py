@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self, cast, get_args
 
 import numpy as np
 
@@ -780,7 +780,8 @@ class Pipeline:
             A run folder of `rotarymae fit`, a saved pipeline, the name of a model that ships with the library, or a
             repository OWNER/NAME of the Hugging Face Hub.
         precision : str
-            Number format of matrix products in predictions, which refuse others than "auto", "fp32" and "bf16".
+            Number format of matrix products in predictions: "fp32", "bf16", or "auto", which takes "bf16" where the
+            GPU or processor has units for it.
 
         Returns
         -------
@@ -790,12 +791,13 @@ class Pipeline:
         Raises
         ------
         InputError
-            No such folder or name; the run of a cross-validation (`rotarymae.load` loads it).
+            No such folder, name or precision; the run of a cross-validation (`rotarymae.load` loads it).
         ModelDirectoryError
             A file is missing, unreadable or changed, or has settings that no pipeline can have; the message names it.
         MissingExtra
             A repository without the extra `hub`.
         """
+        choose("precision", precision, get_args(Precision))
         folder = find_model(source)
         if (folder / FOLDS_FOLDER).is_dir():
             raise several_models(len(fold_folders(folder)))

@@ -159,7 +159,7 @@ def grid(dataset: SeriesDataset, points: int) -> Queries:
         InputError: less than one point; more queries than memory could hold; a series observed at several positions.
     """
     if points < 1:
-        raise InputError(f"points is {points}; give at least 1.")
+        raise InputError(f"a grid of {points} points asks nothing; give at least 1.")
     _check_size(dataset, points)
     first, last = dataset.times[dataset.offsets[:-1]], dataset.times[dataset.offsets[1:] - 1]
     return Queries.cross(dataset, list(np.linspace(first, last, points, axis=1)))

@@ -166,10 +166,12 @@ def numbers_of(targets: Any, series: int) -> np.ndarray:
         series: the number of series.
 
     Raises:
-        InputError: another number of targets, or none; dates, text that is no number, infinity, or numbers that 32 bits
-            cannot hold.
+        InputError: another number of targets, or none; more than two axes; dates, text that is no number, infinity, or
+            numbers that 32 bits cannot hold.
     """
     given = one_per_series(targets, series)
+    if given.ndim > 2:
+        raise InputError(f"the labels have the shape {given.shape}; give one row of numbers for each series.")
     if given.dtype.kind in "mM":  # whose numbers would be of the unit that they are stored in
         raise InputError(
             f"the labels have the type {given.dtype}; a regression needs numbers, such as days. Convert them."

@@ -24,6 +24,7 @@ from conftest import TINY, command, refuses, two_kinds, write_csv
 from rotarymae import RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, SeriesDataset
 from rotarymae import run_folder as outputs
 from rotarymae.cli import main as cli
+from rotarymae.cli.evaluate import _warn_of_training_series
 from rotarymae.cli.output import print_table
 from rotarymae.errors import InputWarning, ModelDirectoryError
 from rotarymae.interpolation import Interpolation
@@ -364,6 +365,12 @@ def test_evaluate_scores_a_labelled_table_as_the_run_did(fitted, tmp_path, capsy
     other = write_csv(tmp_path / "other.csv", "star,kind", [("star 00", "z")])
     assert command("evaluate", fitted / "run", fitted / "stars.csv", "--labels", other, "--label", "kind") == 2
     assert says_all(capsys.readouterr().err, ["z", "'a', 'b'"])
+
+
+def test_damaged_predictions_do_not_keep_a_run_from_being_scored(tmp_path):
+    (tmp_path / "predictions.parquet").write_bytes(b"PAR1 no table PAR1")
+    with pytest.warns(InputWarning, match="predictions.parquet is damaged"):
+        _warn_of_training_series(tmp_path, np.array(["a"]))
 
 
 def test_evaluate_scores_forecasts(fitted, tmp_path, capsys):

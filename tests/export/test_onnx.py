@@ -234,7 +234,9 @@ def test_times_of_years_keep_their_angles(fitted):
         assert torch.allclose(program(feeds), program({**feeds, "time": feeds["time"] + 1e6}), atol=1e-4)
 
 
-def test_what_cannot_be_exported_is_refused(fitted):
+def test_what_cannot_be_exported_is_refused(fitted, written, tmp_path):
+    with refuses("program.txt", "ends in .onnx"):
+        export_program(written["embed"][0], tmp_path / "program.txt")
     with refuses("MaskedAutoencoder", "not fine-tuned", "rotarymae fit"):
         make_program(fitted.pipeline_.pretrained, "predict")
     with refuses("'compress'"):

@@ -220,6 +220,12 @@ def test_killed_processes_leave_nothing_double_and_nothing_out(folder, tmp_path,
     assert ids_in(tmp_path / "out") == [name for i in range(count) if i != 7 for name in range(5 * i, 5 * i + 5)]
 
 
+def test_fewer_than_one_worker_are_refused(folder, tmp_path, survey_model):
+    with refuses("workers is 0"):
+        answer_shards(work_of(survey_model), folder, tmp_path / "out", workers=0)
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.slow  # two processes import torch: some 15 seconds
 def test_worker_processes(folder, tmp_path, survey_model):
     answer_shards(work_of(survey_model), folder, tmp_path / "one")

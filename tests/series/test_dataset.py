@@ -627,6 +627,8 @@ def test_same_time_in_two_channels_or_series_is_no_duplicate():
     "change, parts",
     [
         ({"times": []}, ["no series"]),
+        ({"times": 5}, ["no series"]),
+        ({"ids": 7}, ["ids has no entries, times has 2"]),
         ({"values": [[1.0, 2.0]]}, ["values has 1 entries, times has 2"]),
         ({"ids": ["x"]}, ["ids has 1 entries, times has 2"]),
         ({"static": {"ra": [1.0]}}, ["ra has 1 entries, times has 2"]),

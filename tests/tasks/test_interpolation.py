@@ -49,7 +49,7 @@ def test_queries(data):
     np.testing.assert_allclose(queries_at(dated, ["+12h"]).times[0], data.times[0] + 0.5)
     own = as_queries(data)
     assert np.array_equal(own.times, data.times) and np.array_equal(own.offsets, data.offsets)
-    with refuses("points is 0"):
+    with refuses("grid of 0 points"):
         grid(data, 0)
 
 

@@ -194,16 +194,24 @@ def _warn_of_training_series(run: Path, ids: np.ndarray) -> None:
 
     Args:
         run: folder of the model. Its predictions.parquet says in which part of the run each series was; those of any
-            part but "test" count. Without this file, or a column "part" in it, nothing is checked; a damaged one raises
-            Arrow's error.
+            part but "test" count. Without this file, or a column "part" in it, nothing is checked; a damaged one is
+            named by a warning.
         ids: [S] ids of the series to be scored.
     """
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     path = run / "predictions.parquet"
-    if not path.is_file() or "part" not in pq.read_schema(path).names:
+    if not path.is_file():
         return
-    predictions = pq.read_table(path)
+    try:
+        predictions = pq.read_table(path)
+    except (pa.ArrowInvalid, OSError) as error:
+        text = f"{path} is damaged, so that it is not known which series the model was trained on: {error}"
+        warnings.warn(text, InputWarning, stacklevel=2)
+        return
+    if "part" not in predictions.column_names:
+        return
     known = np.array(predictions.column(0).to_pylist(), object)
     trained = set(known[predictions["part"].to_numpy() != "test"].tolist())
     seen = sum(id in trained for id in ids.tolist())

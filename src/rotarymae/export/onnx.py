@@ -62,18 +62,20 @@ def export_program(program: Program, path: str | Path) -> float:
 
     Args:
         program: what `make_program` returned.
-        path: a new file; missing folders above it are made.
+        path: a new .onnx file; missing folders above it are made.
 
     Returns:
         The largest absolute difference between outputs of the file and of PyTorch; where the largest output is above 1,
         the difference is divided by it.
 
     Raises:
-        InputError: a path that exists, or at which no file can be made.
+        InputError: a path that exists or does not end in .onnx, or at which no file can be made.
         MissingExtra: the extra `export` (onnxscript, onnxruntime) is not installed.
         RotaryMAEError: the outputs differ by more than 1e-4.
     """
     path = Path(path)
+    if path.suffix != ".onnx":
+        raise InputError(f"{path} would be an ONNX file; choose a name that ends in .onnx.")
     check_writable(path)
     if path.exists():
         raise InputError(f"{path} exists; choose another name, or remove it.")

@@ -119,8 +119,9 @@ def answer_shards(
         on_step: called with (files done or failed, files in all); None for none.
 
     Raises:
-        InputError: `out` holds outputs of another model, other options or something else, or cannot be written; no
-            model; what `find_shards` refuses; a damaged output. What `work.open` raises, if `workers` is 1.
+        InputError: fewer than one worker; `out` holds outputs of another model, other options or something else, or
+            cannot be written; no model; what `find_shards` refuses; a damaged output. What `work.open` raises, if
+            `workers` is 1.
         ShardsFailed: some files cannot be answered; all others are done.
         RotaryMAEError: a worker was killed, or `work.open` failed in it; the same command continues with the rest.
         OSError, MemoryError: the disk or the memory is full; the same command continues with the rest.
@@ -130,6 +131,8 @@ def answer_shards(
         InputWarning: what the question warns of, with the file's name; for "embed" and "predict" with at most a million
             rows, series whose rows are spread over several files.
     """
+    if workers < 1:
+        raise InputError(f"workers is {workers}; give at least 1.")
     shards = find_shards(table, out)
     _open_folder(out, work.identity())
     left = [shard for shard in shards if not shard.is_done()]

@@ -660,14 +660,15 @@ class SeriesDataset:
             have been sorted.
         """
         tables = importlib.import_module("rotarymae.tables")
-        count = len(times)
+        count = len(times) if hasattr(times, "__len__") else 0
         if not count:
-            raise InputError("times holds no series; give at least one array.")
+            raise InputError("times holds no series; give a list of one array at least.")
         static = {} if static is None else dict(static)
         given = [("values", values), ("channels", channels), ("ids", ids), ("positions", positions)]
         for name, part in [*given, *static.items()]:
-            if part is not None and len(part) != count:
-                raise InputError(f"{name} has {len(part)} entries, times has {count}; give one per series.")
+            entries = len(part) if hasattr(part, "__len__") else "no"
+            if part is not None and entries != count:
+                raise InputError(f"{name} has {entries} entries, times has {count}; give one per series.")
         for what, part, names in (("channels", channels, channel_names), ("positions", positions, position_names)):
             if part is None and names is not None:
                 raise InputError(
