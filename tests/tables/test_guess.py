@@ -3,6 +3,7 @@
 import itertools
 import warnings
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -338,6 +339,24 @@ def test_quarters_and_short_names_are_parts_of_dates(kind, tmp_path):
     schema, _, dataset = looked_at(table.assign(gdp=DRAW.normal(size=60), cpi=np.arange(60) / 7), tmp_path)
     assert (schema.id, schema.time, schema.values) == ("file", "+".join(parts), ("gdp", "cpi"))
     assert dataset.times[::2] == pytest.approx(((when - pd.Timestamp(0)) / pd.Timedelta("1D")).to_numpy())
+
+
+@pytest.mark.parametrize("names", [("VISITMO", "VISITDAY", "VISITYR"), ("obs_month", "obs_day", "obs_year")])
+def test_parts_of_a_date_may_have_a_common_beginning(names, tmp_path):
+    month, day, year = names
+    when = pd.DatetimeIndex(np.tile(pd.date_range("2001-03-05", periods=20, freq="40D"), 6))
+    table = pd.DataFrame({"ID": np.repeat(range(6), 20), month: when.month, day: when.day, year: when.year})
+    table = table.assign(BIRTHMO=table.ID + 3, BIRTHDAY=9, BIRTHYR=1930 + table.ID, x=DRAW.normal(size=120))
+    schema, _, dataset = looked_at(table, tmp_path)
+    assert (schema.id, schema.time, schema.values) == ("ID", f"{year}+{month}+{day}", ("x",))
+    days = ((when - pd.Timestamp(0)) / pd.Timedelta("1D")).to_numpy()
+    np.testing.assert_array_equal(dataset.times, days)
+    named = read_table(open_source(tmp_path / "t.csv"), replace(schema, time="+".join(names)))  # in any order
+    np.testing.assert_array_equal(named.times, days)
+    far = propose(open_source(table.assign(**{year: table[year] + 900}, t=range(120))), TableSchema(), set())
+    assert "+" not in far.schema.time  # the years are none
+    births = propose(open_source(table.drop(columns=[*names]).assign(date=when)), TableSchema(), set())
+    assert births.schema.time == "date" and "BIRTHYR" in births.schema.static  # and what is known of birth stays a fact
 
 
 def test_stations_at_one_time_are_series(tmp_path):
@@ -918,8 +937,43 @@ def test_a_clock_of_any_name_goes_on_within_each_day(goes_on, name, tmp_path):
     hours = np.tile(np.arange(24), 9) if goes_on else DRAW.integers(0, 24, 216)
     table[name] = [f"{hour:02d}:00:00" for hour in hours]
     assert propose(open_source(table), TableSchema(), set()).schema.clock == (name if goes_on else None)
-    spans = pd.DataFrame({"Datum": [*stamps(24, "D").str[:10]] * 9, "id": np.repeat(range(9), 24), name: table[name]})
-    assert propose(open_source(spans.assign(x=table.Luft)), TableSchema(), set()).schema.clock is None
+    said = propose(open_source(table), TableSchema(), set()).unsure
+    assert any(f"'{name}' {'is proposed as' if goes_on else 'holds times of day, and is not read'}" in t for t in said)
+
+
+@pytest.mark.parametrize("name", ["Időpont", "เวลา", "ساعت", "godz"])
+@pytest.mark.parametrize("written", ["%H:%M", "%-H:%M:%S", "%-H.%M"])
+def test_a_clock_of_any_name_next_to_one_day_in_each_row(written, name, tmp_path):
+    when = pd.date_range("2021-01-04", periods=90, freq="D") + pd.to_timedelta(DRAW.integers(0, 1440, 90), unit="min")
+    table = pd.DataFrame({"Dátum": when.strftime("%Y.%m.%d."), name: when.strftime(written), "x": DRAW.normal(size=90)})
+    schema, unsure, dataset = looked_at(table, tmp_path)
+    assert (schema.clock, schema.values) == (name, ("x",)) and any(
+        f"'{name}' is proposed as the time" in t for t in unsure
+    )
+    np.testing.assert_allclose(dataset.times, (when - pd.Timestamp(0)) / pd.Timedelta("1D"), rtol=0, atol=1e-9)
+    table["Dátum"] = when.strftime("%-d/%-m/") + (when.year + 543).astype(str)  # of a calendar that a user names
+    told = TableSchema(time="Dátum", time_format="%d/%m/%Y")
+    assert propose(open_source(table), told, {"time", "time_format"}).schema.clock == name
+
+
+@pytest.mark.parametrize("names", [["Dauer"], ["sunrise", "sunset"], ["Aufgang", "max time"], ["sleep duration"]])
+def test_times_of_day_that_may_be_others_are_said(names, tmp_path):
+    spent = DRAW.integers(1, 1439, (len(names), 40))
+    table = pd.DataFrame({"date": stamps(40, "D").str[:10], "x": DRAW.normal(size=40)})
+    table = table.assign(**{name: [f"{m // 60}:{m % 60:02d}" for m in part] for name, part in zip(names, spent)})
+    schema, unsure, _ = looked_at(table, tmp_path)
+    read = "Aufgang" if "Aufgang" in names else None
+    assert schema.clock == read
+    said = next(text for text in unsure if "not read (--clock" in text)
+    assert all((repr(name) in said) == (name != read) for name in names)
+
+
+def test_hundredths_are_no_minutes(tmp_path):
+    table = pd.DataFrame({"date": stamps(90, "D").str[:10], "level": DRAW.uniform(2, 20, 90).round(2)})
+    table["pH"] = DRAW.uniform(7.3, 7.5, 90).round(2)  # all within the minutes of an hour
+    table.to_csv(tmp_path / "t.csv", index=False, float_format="%.2f")
+    schema = propose(open_source(tmp_path / "t.csv"), TableSchema(), set()).schema
+    assert schema.clock is None and schema.values == ("level", "pH")
 
 
 def test_a_year_and_a_week_are_a_time(tmp_path):

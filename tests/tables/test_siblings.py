@@ -71,6 +71,10 @@ def german(value):
     return f"{value:,.2f}".translate(str.maketrans(",.", ".,"))
 
 
+def in_digits(text, zero):
+    return "".join(chr(ord(zero) + int(sign)) if sign.isdecimal() else sign for sign in text)
+
+
 CELLS = {
     "commas between thousands": (",", lambda v: f"{v:,.2f}"),
     "points between thousands": (";", german),
@@ -85,6 +89,13 @@ CELLS = {
     "US dollars": (",", lambda v: f"US${abs(v):,.2f}"),
     "euros": (";", lambda v: f"{v:.2f} €".replace(".", ",")),
     "a typographic minus": (",", lambda v: f"{v - 2500:.2f}".replace("-", "−")),
+    "a minus behind the number": (",", lambda v: f"{abs(v - 2500):.2f}{'-' * (v < 2500)}"),
+    "a minus behind thousands": (";", lambda v: f"{german(abs(v - 2500))}{'-' * (v < 2500)}"),
+    "a minus behind decimal commas": (";", lambda v: f"{abs(v - 2500):.2f} {'-' * (v < 2500)}".replace(".", ",")),
+    "Arabic digits": (";", lambda v: in_digits(f"{v:,.2f}".replace(",", "٬").replace(".", "٫"), "٠")),
+    "Persian digits": (",", lambda v: in_digits(f"{v:.2f}".replace(".", "٫"), "۰")),
+    "Devanagari digits": (",", lambda v: in_digits(f"{v:.2f}", "०")),
+    "full-width digits": (",", lambda v: in_digits(f"{v:.2f}", "０").replace(".", "．").replace("-", "－")),
     "Fortran": (",", lambda v: f"{v:.6E}".replace("E", "D")),
 }
 
@@ -124,6 +135,21 @@ def test_dates_of_other_notations(base, when, tmp_path, written):
     proposal, dataset = looked_at(tmp_path / "t.csv")
     assert proposal.schema.time_format == written
     np.testing.assert_allclose(dataset.times, (when - pd.Timestamp(0)) / pd.Timedelta("1D"), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+@pytest.mark.parametrize(("zero", "written"), [("٠", "%Y/%m/%d"), ("०", "%Y-%m-%d %H:%M"), ("０", "%Y年%m月%d日")])
+def test_dates_in_digits_of_other_scripts(base, tmp_path, zero, written, suffix):
+    days = pd.Series(pd.date_range("2021-01-04", periods=len(base), freq="D"))
+    table = base.assign(time=[in_digits(text, zero) for text in days.dt.strftime(written)], id="第" + zero)
+    table.to_csv(tmp_path / "t.csv", index=False) if suffix == "csv" else table.to_parquet(tmp_path / "t.parquet")
+    dataset = looked_at(tmp_path / f"t.{suffix}")[1]
+    np.testing.assert_array_equal(dataset.times, (days - pd.Timestamp(0)) / pd.Timedelta("1D"))
+    assert dataset.ids.tolist() == ["第" + zero]  # a name stays as it is
+
+
+def test_marks_of_schools_are_no_negative_numbers():
+    assert cells.numbers(pa.array(["1", "2-", "2+"]), "value").words == {"2-": 1, "2+": 1}
 
 
 def test_dates_as_whole_numbers_of_parquet(base, when, tmp_path):

@@ -30,7 +30,9 @@ MIN_CODED, MAX_CODES = 20, 3  # cells such as 10127,5 whose last digits are diff
 SPACED = r"^[-+]?\d{1,3}([ '’\x{00a0}\x{202f}]\d{3})+([.,]\d+)?$"  # 1 234,5 and 1'234.5
 MARKED = r"[-+]?[.,]?\d(?:[\d.,'’ \x{00a0}\x{202f}]*[\d.,])?(?:[eE][-+]?\d+)?"  # a number with any marks
 BEFORE_UNIT = rf"^({MARKED})\s*([%°µμA-Za-z\p{{Sc}}][^\d]{{0,15}})$"  # 5.1 mg/dL and 5,10 €
+MINUS_BEHIND = r"^([.,]?\d[\d.,'’ \x{00a0}\x{202f}]*?)\s?[-−–]$"  # 1.234,56- as SAP writes it
 UPPER, LOWER = (rf"^[{mark}]=?\s*([-+−]?[.,]?\d.*)$" for mark in ("<≤", ">≥"))  # limits: the rest is a number
+OTHER_LETTERS = re.compile(r"[^\W\d_年月日時分秒]")
 MAX_WORD = 60  # characters of a cell that is named
 
 
@@ -99,6 +101,27 @@ def to_arrow(values: Any) -> pa.Array:
 def trimmed(column: pa.Array) -> pa.Array:
     """Return a column of texts without whitespace around each; a column of another type as it is."""
     return pc.call_function("utf8_trim_whitespace", [column]) if is_text(column.type) else column
+
+
+def with_usual_digits(column: pa.Array) -> pa.Array:
+    """Return a column of texts with digits of other scripts as 0 to 9, and their marks as "." and ","; others as it is.
+
+    A text with letters, such as a name, stays; but 年, 月, 日 and 時, 分, 秒 of dates do not count as letters.
+    """
+    if not is_text(column.type) or pc.all(pc.string_is_ascii(column)).as_py() in (True, None):  # pyright: ignore
+        return column
+    codes, texts = encode(column)
+    plain = [text if OTHER_LETTERS.search(text) else _usual_digits(text) for text in texts.to_pylist()]
+    return pa.array([*plain, None], column.type).take(pa.array(np.where(codes < 0, len(plain), codes)))
+
+
+def _usual_digits(text: str) -> str:
+    """Return a text in which digits of any script are 0 to 9, and Arabic and full-width marks "." and "," and the like.
+
+    Full-width signs are those of East Asian keyboards, such as "：" and "／".
+    """
+    text = re.sub(r"\d", lambda digit: str(int(digit[0])), text).replace("٫", ".").replace("٬", ",")
+    return re.sub("[！-～]", lambda sign: chr(ord(sign[0]) - ord("！") + ord("!")), text)
 
 
 def matches(column: pa.Array, pattern: str) -> np.ndarray:
@@ -192,10 +215,13 @@ def _parse_numbers(column: pa.Array, name: str, na: Sequence[str], limits: bool)
         sides[matches(cells, pattern)] = side
         cells = _replaced(cells, pattern, r"\1")
     cells = _replaced(cells, "^[−–]", "-")
+    behind = matches(cells, MINUS_BEHIND).any() and not matches(cells, r"\d\+$").any()  # but marks such as 2+ and 2-
+    cells = _replaced(cells, MINUS_BEHIND, r"-\1") if behind else cells
     cells = _replaced(cells, r"^([-+]?\d*\.?\d*)[dD]([-+]?\d+)$", r"\1e\2")  # Fortran's 1.5D+02
     cells, unit = _without_unit(cells)
     cells, marks = _with_points(cells)
-    good, note = matches(cells, NUMBER), ", ".join(filter(None, (unit, marks)))
+    signs = "minus signs behind numbers" if behind else None
+    good, note = matches(cells, NUMBER), ", ".join(filter(None, (signs, unit, marks)))
     note = f"column {name!r}: {note}" if note else None
     strange = ~good & cells.is_valid().to_numpy(zero_copy_only=False)
     strange &= ~(good.any() & matches(cells, f"^{MISSING_NUMBER}$"))

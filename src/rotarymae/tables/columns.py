@@ -10,12 +10,14 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rotarymae.errors import InputError
 from rotarymae.series import cells, dates
 from rotarymae.series.dates import ELAPSED, ISO, JOINED, formats_of, is_written
 from rotarymae.tables.source import STATISTICS, Source, without_headers
 
+MIN_POINTED = 20  # different cells such as 8.15 that are times of day under any name
 ROWS = 20_000  # from which a table is guessed
 MAX_CHANNELS = 2_000
 MIN_ASCENDING = 10  # different numbers of a column that may be the time, as it ascends
@@ -379,6 +381,7 @@ def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> C
     numbers = None if formats else numbers
     text = text and numbers is None
     is_clock = is_clock or (CLOCK.fits(called) and _is_clock(column, numbers, bool(HOURS & {*called})))
+    is_clock = is_clock or (numbers is not None and _has_points(column))
     is_date = is_date or bool(formats)
     return Column(name, tuple(called), column, is_date, is_clock, text, formats, of_lists, codes, numbers)
 
@@ -408,6 +411,17 @@ def _formats(column: pa.Array, numbers: np.ndarray | None, named: bool) -> tuple
         if texts and not formats:
             break
     return tuple(formats)
+
+
+def _has_points(column: pa.Array) -> bool:
+    """Return whether all cells of a column of texts are times of day such as 8.15, of at least 20 kinds and 4 hours.
+
+    Other numbers of two decimals have some beyond .59 then.
+    """
+    known = cells.without_missing(column).drop_null().unique() if cells.is_text(column.type) else []
+    if len(known) < MIN_POINTED or not cells.matches(known, r"^([01]?\d|2[0-3])\.[0-5]\d$").all():
+        return False
+    return len(pc.floor(known.cast(pa.float64())).unique()) > MOST_STATES - 1  # pyright: ignore
 
 
 def _is_clock(column: pa.Array, numbers: np.ndarray | None, hours: bool) -> bool:

@@ -331,7 +331,7 @@ def sniff(path: Path, format: str, header_row: int | None) -> Text:
     lines_of_names = (header, *of_units) if len({*names}) < len(names) or len(spanned) > 1 else ()
     joined = tuple(" ".join(filter(None, parts)) for parts in zip(*lines_of_names))  # which tell columns apart together
     names, units = (joined, ()) if joined and len({*joined, ""}) > len(joined) else (names, units)
-    cells_below = [cell for i in equal for cell in rows[i]]
+    cells_below = [cell.removesuffix("-").rstrip() for i in equal for cell in rows[i]]  # 1,5-
     with_comma, with_point, with_both = (
         any(re.fullmatch(pattern, cell) for cell in cells_below)
         for pattern in (

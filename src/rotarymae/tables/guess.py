@@ -43,7 +43,7 @@ from rotarymae.tables.columns import (
 )
 from rotarymae.tables.formats import MIN_TIME_NAMES, NUMBERED, numbered_names, numbers_in, values_in
 from rotarymae.tables.schema import TableSchema, option
-from rotarymae.tables.source import DATE_PARTS, Source, date_parts, id_parts, open_source
+from rotarymae.tables.source import DATE_PARTS, STATISTICS, Source, dates_in_parts, id_parts, open_source
 
 DATED = re.compile(r"\d+[-/.]\d*[-/.]?\d*")  # the beginning of 2024-03-31 and of 3/31/24
 TIME_NAME = re.compile(  # of a column whose cells were measured then: 2024-03-31, 1990, H01, 13:00, Jan
@@ -77,6 +77,7 @@ OTHER_SENSES = {"discharge", "status", "event", "stay"}  # of a river or a batte
 MARKS_OF_TIMES = {"is", "anomaly", "attack", "fault", "failure", "alarm"}  # in the names of columns of 0 and 1
 
 # Words in the names of columns that say how long something lasted, and whether its end was seen.
+SPANS = {"duration", "dauer", "durée", "duración", "durata", "duur", "length", "elapsed", "sleep", "worked", "span"}
 DURATION = {"time", "days", "weeks", "months", "years", "hours", "duration", "survival", "lifetime", "futime", "tte"}
 INTERVALS = (("start", "stop"), ("start", "end"), ("begin", "end"), ("tstart", "tstop"), ("time1", "time2"))
 STATUS_NAMES = {"status", "event", "censored", "censoring", "died", "dead", "death", "failed"}
@@ -229,13 +230,7 @@ def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     if stem is None and "time" not in named:
         stem = _series_per_row(source)
     if stem is None:
-        parts = [] if "time" in named else [*date_parts(source.kinds).values()]
-        for joined in ("+".join(parts[:count]) for count in range(len(parts), 1, -1)):
-            read = source.sample(ROWS).with_time(joined).read([joined], equal=False)[joined]
-            if len(read) - read.null_count > MOST * len(read):
-                source = source.with_time(joined)
-                break
-        return _Proposer(source, schema, named).propose()
+        return _Proposer(source if "time" in named else _with_dates(source), schema, named).propose()
     at = numbers_in(source.kinds, stem)
     others = look(source, names=[name for name in source.kinds if name not in at]).values()
     unique = [c for c in others if len(c.cells.drop_null().unique()) == len(c.cells)]  # as names of rows are
@@ -255,6 +250,32 @@ def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
         text = f"{listed(at, 3)} are proposed as one series in each row (--numbered {stem!r}); if each is a sensor"
         doubts.append(f"{text}, name the column of times (--time)")
     return replace(rest, given={**fields, **rest.given}, unsure=(*rest.unsure, *doubts))
+
+
+def _with_dates(source: Source) -> Source:
+    """Return the table with columns of parts of dates joined to one of times; as it is, if it has no such columns.
+
+    Of each date in parts (`dates_in_parts`), the finest parts are left out until the others make dates in more than
+    95 % of the sampled rows. If their names only end like those of parts, the dates must be of the years 1900 to 2100,
+    and the only ones of the table, and change from row to row or go on, as births do not. Of several the one with the
+    most different dates is joined.
+    """
+    best, most = source, 0
+    for parts in dates_in_parts(source.kinds):
+        names, plain = [*parts.values()], parts["year"].lower() in DATE_PARTS["year"][0]
+        if not plain and any(c.dates for c in look(source).values()):
+            continue
+        for joined in ("+".join(names[:count]) for count in range(len(names), 1, -1)):
+            read = source.sample(ROWS).with_time(joined).read([joined], equal=False)[joined]
+            known = read.drop_null()
+            usual = plain or (abs(pc.year(known).to_numpy() - 2000) <= 100).all()  # pyright: ignore
+            if usual and len(known) > MOST * len(read):
+                steps, different = np.diff(known.cast(pa.int64()).to_numpy()), len(known.unique())
+                goes_on = plain or (steps != 0).mean() > 0.5 or (steps >= 0).all()
+                if goes_on and different > most:
+                    best, most = source.with_time(joined), different
+                break
+    return best
 
 
 class _Proposer:
@@ -392,21 +413,18 @@ class _Proposer:
         if time is None:
             self.times = np.arange(self.rows)
             return
+        if "time_format" in self.named and cells.is_text(
+            time.cells.type
+        ):  # in which dates are seen that look like none
+            how = (self.schema.time_format or "",)
+            time = self.columns[time.name] = replace(time, dates=True, formats=how, numbers=None)
         if time.formats and "time_format" not in self.named:
             self.find_format(time)
         if time.numeric and time.clock and CLOCK.fits(time.words) and time.known.max() > 24:
             text = f"the numbers of {time.name!r}, up to {time.known.max():g}, look like hours and minutes, and are "
             text += "read as plain numbers: write them as 08:40, next to a column of days (--clock)"
             self.doubts.append(text)
-        whole_days = time.days is not None and not (np.nan_to_num(time.days) % 1).any()
-        clocks = [c for c in self.unused.values() if c.clock and whole_days]
-        named = [c for c in clocks if CLOCK.fits(c.words)]
-        others = [] if named or 2 * time.distinct > self.rows else clocks
-        with suppress(InputError):  # in another language, they go on within each day
-            times = [dates.with_clock(dates.Times(time.days), c.cells, c.name).values for c in others]  # pyright: ignore
-            steps = [np.diff(each)[np.diff(time.codes) == 0] for each in times]
-            named += [c for c, each in zip(others, steps) if (each > 0).all() and 2 * len(each) > self.rows]
-        self.take("clock", named[0] if named else None)
+        self.find_clock(time)
         parts = _parts_of_dates(time, self.unused.values())
         rest = {name: c for name, c in self.unused.items() if name not in parts}
         if any(c.numeric and c.distinct > 1 and not looks_like_id(name) for name, c in rest.items()):
@@ -421,6 +439,43 @@ class _Proposer:
             days = dates.Times(self.time_values)
             with suppress(InputError):
                 self.time_values = dates.with_clock(days, clock.cells, clock.name).values
+
+    def find_clock(self, time: Column) -> None:
+        """Propose the column of times of day next to `time`, the column of times, if that holds whole days.
+
+        It is called like a clock, or else it is the only one of any name whose times go on within each day, as those of
+        other languages do. A sentence for the user is added to `self.doubts` on the latter, and on times of day that
+        are not read.
+        """
+        if time.days is None or (np.nan_to_num(time.days) % 1).any():
+            return
+        clocks = [c for c in self.unused.values() if c.clock]
+        named = [c for c in clocks if CLOCK.fits(c.words)]
+        others = [c for c in clocks if self.goes_on_within_days(c, time)] if not named else []
+        if len(others) == 1 and "clock" not in self.named:
+            text = (
+                f"{others[0].name!r} is proposed as the time of day of {time.name!r}; leave --clock out if it is a span"
+            )
+            self.doubts.append(text)
+        self.take("clock", next(iter(named), others[0] if len(others) == 1 else None))
+        text = f" hold times of day, and are not read (--clock, if one is that of {time.name!r})"
+        said = f" holds times of day, and is not read (--clock, if they are those of {time.name!r})"
+        self.doubts += _said((c.name for c in clocks if c.name in self.unused), text, said)
+
+    def goes_on_within_days(self, clock: Column, time: Column) -> bool:
+        """Return whether a column holds times of day before 24:00 that ascend in the consecutive rows of one day.
+
+        `time` is the column of days. False for a column that is called like a duration or a statistic, such as a
+        maximum.
+        """
+        if {*clock.words} & {*SPANS, *STATISTICS}:
+            return False
+        with suppress(InputError):
+            spent = dates.with_clock(dates.Times(np.zeros(self.rows)), clock.cells, clock.name).values
+            known = spent[np.isfinite(spent)]
+            steps = np.diff(spent)[np.diff(time.codes) == 0]
+            return bool(len(known) and (known >= 0).all() and (known < 1).all() and (steps > 0).all())
+        return False
 
     def begin_of_intervals(self) -> Column | None:
         """Return the column of begins in a table of intervals (start, stop, event), as of survival; else None.

@@ -57,7 +57,7 @@ NAME = re.compile(
     "(.*?)({})?({})?$".format(*("|".join(map(re.escape, part)) for part in (FORMATS, PACKED))), re.I | re.S
 )
 SPACE = "[.\\s'’\u00a0\u202f]"  # between thousands, where the comma is the decimal mark
-COMMA_OR_SPACES = rf"\s*([<>]=?|[≤≥])?\s*[-+]?(\d{{1,3}}({SPACE}\d{{3}})+(,\d+)?|\d*,\d+)([eE][-+]?\d+)?\s*"
+COMMA_OR_SPACES = rf"\s*([<>]=?|[≤≥])?\s*[-+]?(\d{{1,3}}({SPACE}\d{{3}})+(,\d+)?|\d*,\d+)([eE][-+]?\d+)?\s*-?\s*"
 DATE_PARTS = {  # as columns are called that hold them, the likeliest name first, and their least and greatest number
     "year": (("year", "yyyy", "yy", "yr"), 0, 9999),
     "month": (("month", "mon", "mo", "mm"), 1, 12),
@@ -214,9 +214,9 @@ class Source:
         returned as it is if it has a column `name`, or lacks one of the parts or one that is coarser than these.
 
         Args:
-            name: the names of the parts joined by "+", such as "year+month+day+hour"; each must be in `DATE_PARTS`.
+            name: the names of the parts joined by "+", such as "year+month+day+hour", which `dates_in_parts` must know.
         """
-        parts = date_parts([part for part in name.split("+") if part in self.kinds])
+        parts = next(iter(dates_in_parts(part for part in name.split("+") if part in self.kinds)), {})
         if name in self.kinds or not parts or len(parts) < name.count("+") + 1:
             return self
         at = {part: _number_of_part(self.sql[column], part) for part, column in parts.items()}
@@ -502,7 +502,7 @@ class Source:
             if array.type != kind and not pa.types.is_string_view(kind):
                 with suppress(pa.ArrowException):
                     array = array.cast(kind)
-            arrays[name] = array
+            arrays[name] = cells.with_usual_digits(array)
         return arrays
 
 
@@ -807,27 +807,32 @@ def id_parts(name: str, columns: Iterable[str]) -> list[str]:
     return [] if name in columns or "+" not in name else name.split("+")
 
 
-def date_parts(names: Iterable[str]) -> dict[str, str]:
-    """Return the columns that hold parts of dates, by the part: {"year": "YY", "month": "MM", "day": "DD"}.
+def dates_in_parts(names: Iterable[str]) -> list[dict[str, str]]:
+    """Return the dates whose parts are columns, {"year": "YY", "month": "MM", "day": "DD"} each; of most parts first.
 
     A column holds a part if its name, in upper or lower case, is among those in `DATE_PARTS`; but "min" is no minute
-    next to "max", "mean" or "avg". The parts follow one of the lines of `DATES`, such as year, month, day, up to the
-    first part that has no column. The line with the most parts is taken; the result is {} if it has fewer than two.
+    next to "max", "mean" or "avg". Or the name ends so behind a beginning that all parts of a date share: VISITYR,
+    VISITMO and VISITDAY are one date, and BIRTHYR and BIRTHMO are another. The parts follow one of the lines of
+    `DATES`, such as year, month, day, up to the first part that has no column, and are at least two.
     """
     names = list(names)
     if STATISTICS & {name.lower() for name in names}:
         names = [name for name in names if name.lower() != "min"]
-    best: dict[str, str] = {}
-    for order in DATES:
-        parts: dict[str, str] = {}
-        for part in order:
-            free = [name for name in names if name not in parts.values()]
-            likely = (name for word in DATE_PARTS[part][0] for name in free if name.lower() == word)
-            if (column := next(likely, None)) is None:
-                break
-            parts[part] = column
-        best = max(best, parts, key=len)
-    return best if len(best) > 1 else {}
+    ends = ((name.lower(), word) for word in DATE_PARTS["year"][0] for name in names if name.lower().endswith(word))
+    dates = []
+    for beginning in dict.fromkeys(("", *(name.removesuffix(word) for name, word in ends))):
+        best: dict[str, str] = {}
+        for order in DATES:
+            parts: dict[str, str] = {}
+            for part in order:
+                free = [name for name in names if name not in parts.values()]
+                likely = (name for word in DATE_PARTS[part][0] for name in free if name.lower() == beginning + word)
+                if (column := next(likely, None)) is None:
+                    break
+                parts[part] = column
+            best = max(best, parts, key=len)
+        dates += [best] if len(best) > 1 else []
+    return sorted(dates, key=len, reverse=True)
 
 
 def _number_of_part(cell: str, part: str) -> str:
