@@ -7,6 +7,7 @@ import json
 import re
 import sys
 import types
+from dataclasses import replace
 from datetime import date
 from datetime import time as clock
 from decimal import Decimal
@@ -23,7 +24,7 @@ from conftest import refuses
 from rotarymae.errors import InputWarning
 from rotarymae.series import SeriesDataset, as_dates, parse_time
 from rotarymae.series.dates import times as times_of
-from rotarymae.tables import TableReader, TableSchema, align_labels, open_source, read, stem
+from rotarymae.tables import TableReader, TableSchema, align_labels, open_source, propose, read, stem
 from rotarymae.tables import source as source_file
 
 ROWS = [("a", 0.5, 1.25), ("a", 1.5, -2.5), ("b", 0.25, 3.0)]
@@ -390,6 +391,19 @@ REFUSED: Any = {
     "json of numbers": ("t.json", "[1, 2]", {}, ["t.json cannot be read as json", "holds 1, 2; wanted are records"]),
     "json rows of two lengths": ("t.json", '[["id", "time"], [1, 2], [1]]', {}, ["row 2 has 1 cells", "2 columns"]),
     "a folder without tables": ("t/readme.md", "", {}, ["folder without table files"]),
+    "line protocol of InfluxDB": (
+        "t.txt",
+        '# of a garden\nweather,loc=a\\ b temp=21.5,sky="half clear" 1650000000\nweather temp=3i 1650000010\n',
+        {},
+        ["t.txt: it is no table but line protocol of InfluxDB", "influx query --raw"],
+    ),
+    "a dump of SQL": (
+        "t.sql",
+        '-- SQLite\nBEGIN TRANSACTION;\nINSERT INTO "x" VALUES(1,2);\nINSERT INTO "x" VALUES(2,3);\n',
+        {},
+        ["t.sql: it is no table but a dump of SQL", "sqlite3 -header -csv"],
+    ),
+    "XML": ("t.gpx", '<?xml version="1.0"?>\n<gpx><trk></trk></gpx>\n', {}, ["it is no table but XML", "read_xml"]),
     "several formats": ("t/a.csv", CSV, {}, ["several formats"]),
     "another suffix": ("t.doc", b"\0\1" + CSV.encode(), {}, ["cannot tell the kind", ".csv"]),
     "a pattern of nothing": ("no*.csv", None, {}, ["no*.csv does not exist"]),
@@ -457,6 +471,44 @@ def test_other_tables_are_refused_with_the_cause(tmp_path, case):
         parquet(path.with_name("b.parquet"), columns())
     with refuses(*parts):
         SeriesDataset.from_file(path.parent if "/" in name else path, **options)
+
+
+PAIRS = {"a": [[0.5, 1.25], [1.5, -2.5], [2.5, 0.0]], "b": [[0.25, 3.0], [0.5, 7.0], [0.75, 4.0]]}
+PAIRS["c"] = [[1.0, 0.5]]
+LISTS_OF_ROWS: dict[str, Any] = {  # as programs and sites hand them out
+    "pairs by key": {"version": 3, "name": "x", **PAIRS},
+    "pairs within objects": {"chart": {"type": "line"}, "series": [{"name": k, "data": v} for k, v in PAIRS.items()]},
+    "pairs of labels": {"data": {"result": [{"metric": {"job": "x", "on": k}, "values": v} for k, v in PAIRS.items()]}},
+    "pairs with the time behind": [{"target": k, "datapoints": [p[::-1] for p in v]} for k, v in PAIRS.items()],
+    "three cells": {"error": [], "result": {k: [[*pair, "z"] for pair in v] for k, v in PAIRS.items()}},
+}
+
+
+@pytest.mark.parametrize("lines", [False, True])
+@pytest.mark.parametrize("kind", LISTS_OF_ROWS)
+def test_lists_of_rows_under_keys_are_channels(kind, lines, tmp_path):
+    content = LISTS_OF_ROWS[kind]
+    path = put(tmp_path / ("t.jsonl" if lines else "t.json"), json.dumps(content, indent=None if lines else 2))
+    schema = propose(open_source(path), TableSchema(), set()).schema
+    assert (schema.id, schema.time, schema.channel) == ("file", "time", "channel")
+    data = TableReader.open(path, replace(schema, values=schema.values[:1])).read()
+    assert data.channel_names == ("a", "b", "c") and "each list of rows is a channel" in str(data.reading)
+    assert data.channels is not None
+    rows = [*zip(data.times, map("abc".__getitem__, data.channels), data.values[:, 0], strict=True)]
+    assert sorted(rows) == sorted((time, key, value) for key, part in PAIRS.items() for time, value in part)
+
+
+def test_lists_of_rows_without_names_are_numbered(tmp_path):
+    path = put(tmp_path / "t.json", json.dumps([{"data": part} for part in PAIRS.values()]))
+    assert {*open_source(path).read(["channel"])["channel"].to_pylist()} == {"1", "2", "3"}
+
+
+@pytest.mark.parametrize("key", ["coordinates", "track"])
+def test_pairs_that_go_not_one_way_or_are_places_are_no_times(key, tmp_path):
+    pairs = [[9.1, 48.2], [9.2, 48.3], [9.3, 48.1]] if key == "coordinates" else [[3, 1], [1, 2], [2, 1]]
+    path = put(tmp_path / "t.json", json.dumps([{"name": "a", key: pairs}, {"name": "b", key: pairs}]))
+    with refuses(f"'{key}' holds lists of lists", "json_normalize"):
+        propose(open_source(path), TableSchema(), set())
 
 
 def test_an_object_with_empty_lists_keeps_its_static_value_apart(tmp_path):

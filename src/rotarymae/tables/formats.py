@@ -59,7 +59,24 @@ HEAD_BYTES = 1 << 16  # bytes from which the form of a text file is guessed
 LISTED_NAME = re.compile(  # in a comment: # name 0 = scan: Scan Count
     r"(?i)[#%*]+\s*(?:name|column|col|field)?\s*(\d+)\s*[:=.)]\s*([^\s:=,;[(][^:=,;[(]*?)\s*(?::\s|[=,;[(]|$)"
 )
+_FIELD = r"(?:\\.|[^\s,=])+=(?:\"[^\"]*\"|(?:\\.|[^\s,])+)"
+NO_TABLES = {  # by a pattern in the text without comments: what it is, and how it becomes a table
+    rf"\A(?:\\.|[^\s,=])+(?:,{_FIELD})* {_FIELD}(?:,{_FIELD})* -?\d{{9,}}$": (
+        "line protocol of InfluxDB",
+        "query the database for CSV (influx query --raw, or influx -format csv -execute), or make a row of each line, "
+        "with columns for the time, the tags and the fields",
+    ),
+    r"(?i)^(?:CREATE TABLE|INSERT INTO|COPY .* FROM stdin)\b": (
+        "a dump of SQL",
+        "load it into a database, and save what SELECT returns as CSV (sqlite3 -header -csv, psql --csv, mysql --batch)",
+    ),
+    r"(?i)\A\s*<(?:\?xml|!doctype|html|gpx)\b": (
+        "XML or HTML",
+        "make a row of each element, as by pandas.read_xml or pandas.read_html, and save the data frame as CSV",
+    ),
+}
 HEAD_LINES = (100, 1000)  # lines of them, and as many where the first show no table
+MIN_ROWS = 3  # of a list in JSON, which show what its times are
 LINE = 1 << 24  # bytes of the longest line of text
 MAX_CELLS = 1 << 25  # of a sheet
 MAX_BYTES = 1 << 29  # of a file that is read whole
@@ -261,10 +278,12 @@ def sniff(path: Path, format: str, header_row: int | None) -> Text:
         header_row: the line, counted from 1, that names the columns; None guesses it.
 
     Raises:
-        InputError: the file ends before the header, or its line is empty ("empty-file"); most lines have more cells
-            than the header ("unequal-lines"); another header follows ("several-tables").
+        InputError: the file is no table ("unknown-format"), ends before the header, or its line is empty
+            ("empty-file"); most lines have more cells than the header ("unequal-lines"); another header follows
+            ("several-tables").
     """
     every, encoding = _beginning(path, (header_row or 0) + 4)
+    _refuse_no_table(every)
     western = encoding in ("cp1252", "latin-1")
     notes = [f"read as {'Latin-1, as it is no UTF-8' if western else encoding.upper()}"] * (encoding != "utf-8")
     usual = "\t" if format == "tsv" else ","
@@ -360,6 +379,14 @@ def sniff(path: Path, format: str, header_row: int | None) -> Text:
     skip = (equal[len(of_units) - 1] if of_units else start) + 1
     head_lines = tuple(lines[: start + 1])
     return Text(names, best, encoding, skip, comma, units, comments, ", ".join(notes), head_lines)
+
+
+def _refuse_no_table(lines: Sequence[str]) -> None:
+    """Raise InputError ("unknown-format") if the lines of a text file match a pattern in `NO_TABLES`."""
+    text = "\n".join(line for line in lines if _is_plain(line))
+    for pattern, (what, how) in NO_TABLES.items():
+        if re.search(pattern, text, re.MULTILINE):
+            raise InputError(f"it is no table but {what}: {how}.", code="unknown-format")
 
 
 def _with_hashes(lines: list[str]) -> list[str]:
@@ -642,8 +669,10 @@ def _check_size(path: Path, size: int) -> None:
         )
 
 
-def rows_of_json(path: Path) -> pa.Table | None:
+def rows_of_json(path: Path) -> tuple[pa.Table, str] | None:
     """Read a JSON file of rows that are lists as an Arrow table; return None for a JSON file of another form.
+
+    A note comes with the table, which is "" unless the rows stand under several keys (`_lists_of_keys`).
 
     The names of the columns are the first row, or a list next to that of rows, as in {"columns": ["time", "x"], "data":
     [[0, 1.5]]}; the keys may have any names. Without names, the columns are called "column 1", "column 2", ... Columns
@@ -655,13 +684,17 @@ def rows_of_json(path: Path) -> pa.Table | None:
     """
     _check_size(path, path.stat().st_size)
     with _open_unpacked(path) as file:
-        names, rows = _names_and_rows(json.load(file))
+        content = json.load(file)
+    names, rows = _names_and_rows(content)
+    note = "" if names else "each list of rows is a channel, and what goes one way through it is the time"
+    names, rows = (names, rows) if names else _lists_of_keys(content)
     if not names:
         return None
     strange = next((k for k, row in enumerate(rows) if len(row) != len(names)), None)
     if strange is not None:
         raise ValueError(f"row {strange + 1} has {len(rows[strange])} cells, and there are {len(names)} columns")
-    return pa.table([_of_one_type(column) for column in zip(*rows)] or [pa.nulls(0)] * len(names), names=names)
+    columns = [_of_one_type(column) for column in zip(*rows)] or [pa.nulls(0)] * len(names)
+    return pa.table(columns, names=names), note
 
 
 def _names_and_rows(content: Any) -> tuple[list[str], list[list[Any]]]:
@@ -687,6 +720,79 @@ def _names_and_rows(content: Any) -> tuple[list[str], list[list[Any]]]:
             ]
     inside = (_names_and_rows(part) for part in parts.values() if isinstance(part, dict))
     return next((pair for pair in inside if pair[0]), ([], []))
+
+
+def _lists_of_keys(content: Any) -> tuple[list[str], list[list[Any]]]:
+    """Return names of columns and the rows under several keys of what `json.load` returned; ([], []) for another form.
+
+    Under each key stands a list of rows, such as pairs [time, value], all rows equally long, and there are no other
+    lists. One list at least must have three rows. Columns are "time"; "channel", the key and the texts next to it as
+    far as they differ from those of other lists; and "value", or "column 2", "column 3", ... There is no channel for a
+    single list, and a list that is called like another is numbered. Rows come in the order of their times, which are
+    the numbers or ISO dates that go one way through each list, of several those of the most even steps: Graphite writes
+    [value, time].
+
+    Coordinates, as those of GeoJSON, are no such rows.
+    """
+    lists = [*_lists_in(content)]
+    widths = {len(row) if isinstance(row, list) else 0 for _, rows in lists for row in rows}
+    longest = max((len(rows) for _, rows in lists), default=0)
+    if len(widths) != 1 or min(widths) < 2 or longest < MIN_ROWS or not all(_are_rows(rows) for _, rows in lists):
+        return [], []
+    width = widths.pop()
+    spreads = [max(_unevenness([row[k] for row in rows]) for _, rows in lists) for k in range(width)]
+    at, shared = int(np.argmin(spreads)), set.intersection(*({*words} for words, _ in lists))
+    if spreads[at] == np.inf or any("coordinates" in words for words, _ in lists):
+        return [], []
+    others = ["value"] if width == 2 else [f"column {k + 1}" for k in range(width) if k != at]
+    channels = [" ".join(word for word in words if word not in shared) for words, _ in lists]
+    if len({*channels}) < len(channels):
+        channels = [f"{channel} {k + 1}".lstrip() for k, channel in enumerate(channels)]
+    both = ((channel, row) for channel, (_, rows) in zip(channels, lists) for row in rows)
+    rows = sorted(([row[at], channel, *row[:at], *row[at + 1 :]] for channel, row in both), key=lambda row: row[0])
+    one = len(lists) == 1
+    return ["time", *["channel"][one:], *others], [[row[0], *row[1 + one :]] for row in rows]
+
+
+def _lists_in(content: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], list[Any]]]:
+    """Yield (words, list) for each filled list of lists or of plain cells in the content of a JSON file.
+
+    The words are the keys of the objects around the list and the texts in these, at any depth; numbers are no words.
+    """
+    if isinstance(content, dict):
+        texts = (*words, *_texts_in(content))
+        for key, part in content.items():
+            yield from _lists_in(part, (*texts, key) if isinstance(part, list) else texts)
+    elif isinstance(content, list) and content:
+        if not all(isinstance(part, dict) for part in content):
+            yield words, content
+        for part in content if isinstance(content[0], dict) else ():
+            yield from _lists_in(part, words)
+
+
+def _texts_in(content: dict[str, Any]) -> Iterator[str]:
+    """Yield the texts in an object of a JSON file and in the objects inside it, but not in lists."""
+    for part in content.values():
+        if isinstance(part, str):
+            yield part
+        elif isinstance(part, dict):
+            yield from _texts_in(part)
+
+
+def _unevenness(times: list[Any]) -> float:
+    """Return how much the steps of times differ, over their mean; infinity for what goes not one way, or is no time.
+
+    Times are numbers, mostly different, or ISO dates. It is 0 for ISO dates, and for one or two times.
+    """
+    dated = all(isinstance(time, str) and re.match(dates.ISO, time) for time in times)
+    if not dated and not all(isinstance(time, int | float) for time in times):
+        return np.inf
+    if len(times) < MIN_ROWS:
+        return 0.0
+    if sorted(times) not in (times, times[::-1]) or 2 * len({*times}) < len(times):
+        return np.inf
+    steps = np.zeros(1) if dated else np.diff(np.array(times, float))
+    return float(np.ptp(steps) / max(abs(steps.mean()), np.finfo(float).tiny))
 
 
 def _are_rows(content: Any) -> bool:

@@ -16,7 +16,7 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -610,9 +610,9 @@ def open_source(source: Any, header_row: int | None = None, numbered: str | None
             joined by `Source.with_numbered`, unless the `Source` has been. None without such columns.
 
     Raises:
-        InputError: no such file ("no-file"); a file that is no text, with a suffix that is not known
-            ("unknown-format"); files of several formats, or with different columns ("unknown-column"); a file that
-            cannot be read ("unreadable"), for which a package is not installed, that is "too-large", is empty
+        InputError: no such file ("no-file"); a file that is no text, with a suffix that is not known, or a text that is
+            no table ("unknown-format"); files of several formats, or with different columns ("unknown-column"); a file
+            that cannot be read ("unreadable"), for which a package is not installed, that is "too-large", is empty
             ("empty-file", or `NoObservations` for a sheet), whose lines are longer than its header ("unequal-lines"),
             or that holds several tables ("several-tables"); an object that is no table ("no-frame"); what
             `Source.with_numbered` refuses.
@@ -1078,16 +1078,20 @@ def _open_json(paths: tuple[Path, ...], name: str) -> Source:
     schema = opened.limit(0).to_arrow_table().schema
     _one_layout(name, paths[:1], [schema.names])
     single = opened.limit(2).to_arrow_table().num_rows == 1
-    of_rows = [formats.rows_of_json(path) for path in paths] if single or schema.names == ["json"] else [None]
-    if not any(rows is None for rows in of_rows):
-        return _of_tables(of_rows, name, paths, format="json")  # pyright: ignore
+    kinds, sql = _flat(schema)
+    whole, of_rows = single or schema.names == ["json"], []
+    if whole or any(is_list(kind) and is_list(kind.value_type) for kind in kinds.values()):
+        with nullcontext() if whole else suppress(ValueError):  # of several objects, a line each
+            of_rows = [formats.rows_of_json(path) for path in paths]
+    if of_rows and not any(rows is None for rows in of_rows):
+        tables, notes = zip(*of_rows)  # pyright: ignore
+        return _of_tables(tables, name, paths, format="json", notes=tuple(dict.fromkeys(filter(None, notes))))
     if schema.names == ["json"]:
         holds = ", ".join(str(row[0]) for row in opened.limit(3).fetchall())[:60] or "nothing"
         raise ValueError(
             f'it holds {holds}; wanted are records, [{{"time": 0, "x": 1}}, ...], a list for each column, '
             '{"time": [0], "x": [1]}, or the names and a list for each row, [["time", "x"], [0, 1]]'
         )
-    kinds, sql = _flat(schema)
     for column, kind in zip(opened.columns, map(str, opened.types), strict=True):
         if kind in ("JSON", "UUID"):  # several types are text
             cell = _quoted(column)
