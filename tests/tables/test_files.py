@@ -56,6 +56,17 @@ def one_series(data):
     return data.ids.tolist() == ["only a"]
 
 
+TWELVE = "".join(f"{'ab'[k // 6]},{k}.25,{3 - k}\n" for k in range(12))
+NAMELESS = {"id": "column 1", "time": "column 2", "values": ["column 3"], "check": lambda data: len(data.times) == 12}
+PREAMBLES = {  # without names of columns
+    "rows as long": "made,on,today\nsite,name,X\nsite,code,Y\nunits,time,d\nunits,value,mJy\nof,day,night\n"
+    "data,first,2019-10-01\n" + TWELVE,
+    "shorter rows": "Device,X\nUnits,mJy\nSex,female\n\n\n" + TWELVE,
+    "names of several words": "a list of stars\n\n  star  time (d)  value err\n     -   ''  ''\n   (UTC)\n\n"
+    + TWELVE.replace(",", "   "),
+}
+
+
 # name → (file name, content or writer, options, what is noted)
 READ: Any = {
     "comma": ("t.csv", CSV, {}, ""),
@@ -77,6 +88,28 @@ READ: Any = {
     "one ragged row": ("t.csv", CSV + "b,1\n", {}, "1 of 4 rows dropped"),
     "a row of units": ("t.csv", CSV.replace("value\n", "value\n,d,mJy\n"), {}, "a row of units below it (d, mJy)"),
     "a preamble": ("t.csv", "Observatory of X\nmade: today\n\n" + CSV, {}, "the header is line 4"),
+    **{
+        f"no header below a preamble, {kind}": (
+            f"t.{'txt' if ' ' in kind[:5] else 'csv'}",
+            text,
+            NAMELESS,
+            "no line names",
+        )
+        for kind, text in PREAMBLES.items()
+    },
+    "a header below lines as long as it": (
+        "t.txt",
+        "Contributor: Centre, Liverpool\nDatum: the data are those of a chart\nParameter: a long text of the sea\n"
+        "  id  time  value\n no yyyy mm dd f\n" + TWELVE.replace(",", "   "),
+        {"check": lambda data: len(data.times) == 12},
+        "the header is line 4",
+    ),
+    "a header with a star": (
+        "t.pos",
+        "A series of positions\nid    of a star\nEnd of all fields\n*id time value\n" + TWELVE.replace(",", " "),
+        {"check": lambda data: len(data.times) == 12},
+        "the header is line 4",
+    ),
     "a header row that is told": ("t.csv", "a,b,c\n" + CSV, {"header_row": 2}, "the header is line 2"),
     "windows lines": ("t.csv", EVERY_LINE, {}, ""),
     "quoted": ("t.csv", '"id","time","value"\n' + CSV.split("\n", 1)[1], {}, ""),
@@ -444,7 +477,28 @@ REFUSED: Any = {
         {},
         ["'id', 'time', and has 'flux'", "several tables", "--header-row"],
     ),
-    "names further below": ("t.csv", "key\n" + "a,b\na,b,c\n" * 9 + CSV, {}, ["line 1", "--header-row LINE"]),
+    "names further below": ("t.csv", "key\n" + "a,b\na,b,c\n" * 9 + CSV, {}, ["line 1", "(--header-row)"]),
+    "an empty line of names above others": (
+        "t.csv",
+        f"made today\n\nid,time,value\n{TWELVE}",
+        {"header_row": 2},
+        ["(--header-row 3)"],
+    ),
+    "a line of names that is too long": (
+        "t.txt",
+        "a table\n" + PREAMBLES["names of several words"],
+        {"header_row": 4},
+        [
+            "line 4 names 5 columns, and no line below it has as many cells, such as 'b 11.25 -8'",
+            "leave --header-row out",
+        ],
+    ),
+    "a line of names that is too short": (
+        "t.csv",
+        PREAMBLES["shorter rows"],
+        {"header_row": 1},
+        ["line 1 names 2 columns, and most lines", "(--header-row 3)", "leave --header-row out"],
+    ),
     "lists within lists": (
         "t.json",
         json.dumps([{"id": "a", "of": [{"x": [{"time": 0, "value": 1}]}]}]),

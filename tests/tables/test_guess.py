@@ -991,6 +991,16 @@ def test_a_header_and_a_row_of_the_whole_table_stand_above_its_own(tmp_path):
     assert len(plain[2].times) == 60
 
 
+def test_a_refusal_names_the_line_above_the_values_as_the_likeliest_header(tmp_path):
+    rows = "".join(f"ab{k % 2},{k % 7},x\n" for k in range(40))
+    with pytest.raises(InputError, match="If line 2 names the columns: --header-row 2") as caught:
+        looked_at(f"a,a,a\nwho,what,remark\n{rows}", tmp_path)
+    assert caught.value.code == "no-time"
+    with pytest.raises(InputError, match="no column looks like time") as caught:
+        looked_at(f"who,what,remark\n{rows}", tmp_path)
+    assert "header-row" not in caught.value.message
+
+
 def test_words_that_flag_few_rows_are_a_doubt(tmp_path):
     table = pd.DataFrame({"STATION": ["A", "B"] * 50, "DATE": np.repeat(stamps(50), 2), "VALUE": DRAW.normal(size=100)})
     table["QFLAG"] = ["S" if k % 9 == 4 else None for k in range(100)]

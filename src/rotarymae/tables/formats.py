@@ -68,7 +68,7 @@ NO_TABLES = {  # by a pattern in the text without comments: what it is, and how 
     ),
     r"(?i)^(?:CREATE TABLE|INSERT INTO|COPY .* FROM stdin)\b": (
         "a dump of SQL",
-        "load it into a database, and save what SELECT returns as CSV (sqlite3 -header -csv, psql --csv, mysql --batch)",
+        "load it into a database, and save what SELECT gives as CSV (sqlite3 -header -csv, psql --csv, mysql --batch)",
     ),
     r"(?i)\A\s*<(?:\?xml|!doctype|html|gpx)\b": (
         "XML or HTML",
@@ -76,6 +76,7 @@ NO_TABLES = {  # by a pattern in the text without comments: what it is, and how 
     ),
 }
 HEAD_LINES = (100, 1000)  # lines of them, and as many where the first show no table
+MIN_RUN = 5  # rows of values that show where a preamble ends, and most rows between names and values
 MIN_ROWS = 3  # of a list in JSON, which show what its times are
 LINE = 1 << 24  # bytes of the longest line of text
 MAX_CELLS = 1 << 25  # of a sheet
@@ -146,6 +147,7 @@ class Text:
         comments: whether lines below the header that begin with "#" are comments, not rows.
         note: a text on what was guessed; "" for a plain file.
         head: the lines up to the header and with it; == does not compare them.
+        other_header: another line, counted from 1, that may name the columns; None without one. == does not compare it.
     """
 
     names: tuple[str, ...] = ()
@@ -157,6 +159,7 @@ class Text:
     comments: bool = False
     note: str = ""
     head: tuple[str, ...] = field(default=(), compare=False)
+    other_header: int | None = field(default=None, compare=False)
 
 
 def _open_unpacked(path: Path) -> io.BufferedReader:
@@ -279,8 +282,8 @@ def sniff(path: Path, format: str, header_row: int | None) -> Text:
 
     Raises:
         InputError: the file is no table ("unknown-format"), ends before the header, or its line is empty
-            ("empty-file"); most lines have more cells than the header ("unequal-lines"); another header follows
-            ("several-tables").
+            ("empty-file"); most lines have more cells than the header, or none has as many ("unequal-lines"); another
+            header follows ("several-tables").
     """
     every, encoding = _beginning(path, (header_row or 0) + 4)
     _refuse_no_table(every)
@@ -288,23 +291,15 @@ def sniff(path: Path, format: str, header_row: int | None) -> Text:
     notes = [f"read as {'Latin-1, as it is no UTF-8' if western else encoding.upper()}"] * (encoding != "utf-8")
     usual = "\t" if format == "tsv" else ","
     every = every if header_row else _with_hashes(every)
-    for count in HEAD_LINES:
-        lines = every[: count + (header_row or 0)]
-        best, score = usual, (-len(lines), 0)
-        start = header_row - 1 if header_row else next((i for i, line in enumerate(lines) if _is_plain(line)), 0)
-        for separator in dict.fromkeys((usual, ",", ";", "\t", "|", " ")):
-            first, width, share = _header(_rows_of(lines, separator), lines, header_row)
-            above = sum(bool(line.strip()) and _is_plain(line) for line in lines[:first])
-            if width > 1 and share >= 0.75 and (separator != " " or score[1] < 2) and (-above, width) > score:
-                best, score, start = separator, (-above, width), first
-        if score[1]:
-            break
+    lines, best, start = _separated(every, usual, header_row)
     rows = [[cell.strip() for cell in row] for row in _rows_of(lines, best)]
+    likely = _likely_header(rows)
+    other = f"--header-row {likely}" if likely not in (None, start + 1) else "--header-row"
     if start >= len(rows) or not rows[start]:
         raise InputError(
             f"it {'is empty in' if start < len(rows) else 'ends before'} line {start + 1}, where the names of its "
             f"columns should be. Check that it is complete and a {format} file"
-            f"{', and that --header-row is the line of the names' if header_row else ''}.",
+            f"{f', and which line has the names ({other})' if header_row else ''}.",
             code="empty-file",
         )
     header, filled = rows[start], [i for i, row in enumerate(rows) if i > start and any(row)]
@@ -332,11 +327,15 @@ def sniff(path: Path, format: str, header_row: int | None) -> Text:
         names, start = _listed_names(lines[:start], len(names)) or numbered_names(len(names)), start - 1
     longer = [] if headless else [row for row in below if any(row[len(names) :])]
     of_rows = bool(longer) and _have_names(below, len(names))
-    if 2 * len(longer) > len(below) and not of_rows:
+    shorter = not (of_rows or any(len(row) >= len(names) for row in below))
+    if below and (2 * len(longer) > len(below) or shorter) and not of_rows:
+        example = best.join((longer or below)[-1])
+        option = " (or leave --header-row out: columns without names are numbered)" if header_row else ""
         raise InputError(
-            f"line {start + 1} names {len(names)} columns, and most lines below it have more cells, such as "
-            f"{best.join(longer[0])!r}. If the names stand in another line, say which (--header-row LINE); else name "
-            f"each column, and {'leave no blanks within cells' if best == ' ' else f'quote cells that hold {best!r}'}.",
+            f"line {start + 1} names {len(names)} columns, and {'no line' if shorter else 'most lines'} below it "
+            f"{'has as many' if shorter else 'have more'} cells, such as {example!r}. If the names stand in another "
+            f"line, say which ({other}){option}; else name each column, and "
+            f"{'leave no blanks within cells' if best == ' ' else f'quote cells that hold {best!r}'}.",
             code="unequal-lines",
         )
     names = ("unnamed 0", *names) if of_rows else names
@@ -378,7 +377,31 @@ def sniff(path: Path, format: str, header_row: int | None) -> Text:
     notes += [f"a row of units below it ({', '.join(shown[:20])}{', ...' * (len(shown) > 20)})"] if shown else []
     skip = (equal[len(of_units) - 1] if of_units else start) + 1
     head_lines = tuple(lines[: start + 1])
-    return Text(names, best, encoding, skip, comma, units, comments, ", ".join(notes), head_lines)
+    other = None if headless or likely == start + 1 else likely
+    return Text(names, best, encoding, skip, comma, units, comments, ", ".join(notes), head_lines, other)
+
+
+def _separated(every: list[str], usual: str, header_row: int | None) -> tuple[list[str], str, int]:
+    """Return as many of the lines of a file as show its form, the separator of their cells, and the header's index.
+
+    The separator is that by which the header has most cells and three quarters of the later lines fit it, and the
+    fewest lines stand above it; the `usual` one if none does. If none does with `header_row`, the line that the user
+    named, it is the one by which the lines below it are a table.
+    """
+    for count in HEAD_LINES:
+        lines = every[: count + (header_row or 0)]
+        best, score = usual, (-len(lines), 0)
+        start = header_row - 1 if header_row else next((i for i, line in enumerate(lines) if _is_plain(line)), 0)
+        for separator in dict.fromkeys((usual, ",", ";", "\t", "|", " ")):
+            first, width, share = _header(_rows_of(lines, separator), lines, header_row)
+            above = sum(bool(line.strip()) and _is_plain(line) for line in lines[:first])
+            if width > 1 and share >= 0.75 and (separator != " " or score[1] < 2) and (-above, width) > score:
+                best, score, start = separator, (-above, width), first
+        if score[1]:
+            break
+    if header_row and not score[1] and lines[header_row:]:
+        best = _separated(lines[header_row:], usual, None)[1]
+    return lines, best, start
 
 
 def _refuse_no_table(lines: Sequence[str]) -> None:
@@ -426,13 +449,15 @@ def _rows_of(lines: Sequence[str], separator: str) -> list[list[str]]:
     """Split each line of a file into cells; return a list of texts for each line.
 
     An empty line has no cells, nor has a comment that lists the name of a column (`LISTED_NAME`). Other comments are
-    split without "#" and blanks at the beginning. Each line is split alone, so a quoted cell that goes on in the next
-    line ends with the line.
+    split without "#", "*" and blanks at the beginning. Each line is split alone, so a quoted cell that goes on in the
+    next line ends with the line.
 
     The `separator` is the character between cells, which blanks may follow; or " " for runs of blanks and tabs. With
     " ", lines with bars at both ends, as in headers of IPAC files, are split at bars.
     """
-    lines = ["" if LISTED_NAME.match(line) else line.lstrip("# ") if line[:1] == "#" else line for line in lines]
+    lines = [
+        "" if LISTED_NAME.match(line) else line.lstrip("#* ") if line[:1] in ("#", "*") else line for line in lines
+    ]
     if separator == " ":
         barred = (re.fullmatch(r"\s*\|(.*)\|\s*", line) for line in lines)
         return [bars[1].split("|") if bars else re.findall(r"[^ \t]+", line) for bars, line in zip(barred, lines)]
@@ -469,11 +494,14 @@ def _header(rows: list[list[str]], lines: Sequence[str], given: int | None) -> t
         start = next((i for i in plain if len(rows[i]) == width), 0)
         # Where the first row of that width holds numbers, a row of other width above it is a damaged header.
         above = [i for i in plain if i < start and len(rows[i]) > 1 and not _has_number(rows[i])]
+        alike = [len(rows[i]) for i in above[-2:]]  # several lines of one length are a preamble
+        above = [i for i in above[-1:] if 2 * len(rows[i]) > width and alike != alike[:1] * 2]
         if above and _holds_values(rows[start]) and _second_header(rows, filled, start) == start:
             start, width = above[-1], len(rows[above[-1]])
+        start = _below_preamble(rows, filled, start)
         # "#id,time,value" is the header where the first row below it holds numbers.
         over = start - 1
-        if over >= 0 and lines[over].startswith("#") and len(rows[over]) == width > 1 and _has_number(rows[start]):
+        if over >= 0 and not _is_plain(lines[over]) and len(rows[over]) == width > 1 and _has_number(rows[start]):
             # Two such lines are names and units; units repeat or have marks, and names do not.
             units = over > 0 and lines[over - 1].startswith("#") and len(rows[over - 1]) == width
             units = units and (len({*rows[over]}) < width or any(re.search(r"[/%°^(\[]", cell) for cell in rows[over]))
@@ -481,6 +509,50 @@ def _header(rows: list[list[str]], lines: Sequence[str], given: int | None) -> t
     start = start if given is not None else _second_header(rows, filled, start)
     below = Counter(len(rows[i]) for i in filled if i > start)  # one cell more where rows have names, as R writes them
     return start, width, max(below[width], below[width + 1]) / below.total() if below else float(width > 1)
+
+
+def _first_values(rows: Sequence[Sequence[str]], filled: Sequence[int], width: int) -> int | None:
+    """Return the index of the first of five rows of values, or of all rows to the end; None without one.
+
+    Rows of values have `width` cells, and in the first column in which later rows mostly have numbers they have what
+    begins like a number or is missing. `rows` are the cells of each line, and `filled` the indices of those not blank.
+    """
+    later = [rows[i] for i in filled[-max(MIN_RUN, len(filled) // 4) :] if len(rows[i]) == width]
+    numeric = (k for k in range(width) if sum(_has_number(row[k : k + 1]) for row in later) > 0.9 * len(later))
+    column = next(numeric, width)
+    cells_of = [rows[i][column : column + 1] if len(rows[i]) == width else [] for i in filled]
+    values = [_has_number(cell) or bool({*map(str.strip, cell)} & {*cells.MISSING}) for cell in cells_of]
+    return next((i for k, i in enumerate(filled) if all(values[k : k + MIN_RUN])), None)
+
+
+def _below_preamble(rows: Sequence[Sequence[str]], filled: Sequence[int], start: int) -> int:
+    """Return the index of the header if rows of a preamble are as long as those of the table; else `start`.
+
+    They are if `start`, the first row of the table's width, has rows of other lengths below it, or more than five rows,
+    before the first row of values. Then the header is the last row of that width that may be names and has none of
+    that width above it, and at most five between it and the values; else the row right above the values if it may be
+    names, and else the first row of values.
+    """
+    width = len(rows[start]) if start < len(rows) else 0
+    first = _first_values(rows, filled, width)
+    between = [i for i in filled if start < i < (first or 0)]
+    if first is None or not (len(between) > MIN_RUN or any(len(rows[i]) != width for i in between)):
+        return start
+    above = [i for i in filled if i < first]
+    names = [i for i in above if len(rows[i]) == width and _are_names(rows[i])]
+    tops = [i for i in names if i == filled[0] or len(rows[above[above.index(i) - 1]]) != width]
+    near = [i for i in tops[-1:] if len(above) - above.index(i) <= MIN_RUN + 1]
+    return (near or [i for i in names if i == above[-1]] or [first])[0]
+
+
+def _likely_header(rows: Sequence[Sequence[str]]) -> int | None:
+    """Return the number, from 1, of the line above the first values that has most different words; None without one."""
+    filled = [i for i, row in enumerate(rows) if any(cell.strip() for cell in row)]
+    widths = Counter(len(rows[i]) for i in filled[-max(MIN_RUN, len(filled) // 4) :])
+    width = max(widths, key=lambda w: (widths[w], w), default=0)
+    first = _first_values(rows, filled, width)
+    above = [i for i in filled if i < (first or 0) and len(rows[i]) > 1]
+    return 1 + max(above, key=lambda i: (min(len({*rows[i]}), width), i)) if above else None
 
 
 def values_in(stem: str) -> str:

@@ -375,7 +375,11 @@ class _Proposer:
         said += [f" {text}" for text in _said(constant, " hold one value throughout.", " holds one value throughout.")]
         said += [f" Besides, {text}" for text in self.source.said_unreadable]
         if self.source.is_text and self.source.notes:
-            said.append(f" The file is read thus: {'; '.join(self.source.notes)}; --header-row names another header.")
+            said.append(f" The file is read thus: {'; '.join(self.source.notes)}.")
+        if self.source.other_header is not None:
+            said.append(
+                f" If line {self.source.other_header} names the columns: --header-row {self.source.other_header}."
+            )
         return f"{listed(columns, 20) or 'no others'}.{''.join(said)}"
 
     # ── time ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -408,11 +408,11 @@ class TableReader:
         """
         schema = self.schema
         if not len(columns[schema.id]):
-            count, first = self.source.rejected()
+            (count, first), other = self.source.rejected(), self.source.other_header
             if count:
                 raise InputError(
                     f"no line has as many cells as the header: {first}. Check the file's separator, and which line is "
-                    "the header (--header-row).",
+                    f"the header (--header-row{'' if other is None else f' {other}'}).",
                     code="unequal-lines",
                 )
             raise NoObservations(f"the table has no rows (columns: {listed(columns)}); there is nothing to learn from.")

@@ -105,6 +105,7 @@ class Source:
             within lists.
         units: {column: unit}, as far as the table says units.
         notes: sentences on how the table is read, where that was guessed.
+        other_header: another line of a text file, counted from 1, that may name the columns; None without one.
     """
 
     name: str
@@ -118,6 +119,7 @@ class Source:
     unreadable: dict[str, InputError] = field(default_factory=dict)
     units: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    other_header: int | None = None
 
     @property
     def columns(self) -> list[str]:
@@ -1036,6 +1038,7 @@ def _open_text(
         unreadable=twice,
         units=_one_unit(paths, [dict(zip(text.names, text.units)) for text in texts]),
         notes=tuple(dict.fromkeys(text.note for text in texts if text.note)),
+        other_header=texts[0].other_header,
     )
 
 
