@@ -104,6 +104,12 @@ READ: Any = {
         {"check": lambda data: len(data.times) == 12},
         "the header is line 4",
     ),
+    "a bar behind each line above the rows": (
+        "t.min",
+        " Format   one |\n Code     B    |\nid   time value      |\n" + TWELVE.replace(",", "   "),
+        {"check": lambda data: len(data.times) == 12},
+        "the header is line 3",
+    ),
     "a header with a star": (
         "t.pos",
         "A series of positions\nid    of a star\nEnd of all fields\n*id time value\n" + TWELVE.replace(",", " "),

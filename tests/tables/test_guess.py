@@ -1,6 +1,7 @@
 """What columns are proposed to be by what repeats, what measures and what dates say, rather than by their names."""
 
 import itertools
+import shlex
 import warnings
 from contextlib import suppress
 from dataclasses import replace
@@ -11,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from rotarymae.cli import main as cli
 from rotarymae.errors import InputError, InputWarning
 from rotarymae.tables import TableSchema, looks_like_id, open_source, propose, read_table
 
@@ -191,6 +193,27 @@ def test_a_d_before_a_name_may_be_something_else(names, tmp_path):
 def test_a_flt_is_a_filter(tmp_path):
     table = pd.DataFrame({"MJD": 56530 + np.arange(40), "FLT": [*"griz"] * 10, "FLUXCAL": DRAW.normal(size=40)})
     assert looked_at(table.assign(FLUXCALERR=DRAW.uniform(1, 2, 40)), tmp_path)[0].channel == "FLT"
+
+
+HINTS: dict[str, Any] = {  # a hint, and columns by which it is given
+    "--flags 'temp qc'": {"temp qc": [0] * 55 + [1] * 5},
+    "--errors 'flow err'": {"flow": np.arange(60) / 7, "flow err": [None, *np.arange(1, 60) / 70]},
+    "--channel 'my state'": {"my state": [*"aab"] * 20},
+    "--label 'blood group'": {"patient": np.repeat(range(6), 10), "blood group": np.repeat([*"uvuvuv"], 10)},
+    "--id 'run no'": {"run no": np.repeat(range(6), 10)},
+    "--upper-limits 'mag limit'": {"mag": [None, 12.5, 13.1] * 20, "mag limit": 14 + np.arange(60) / 70},
+    "--split-by 'patient id'": {"stay_id": np.repeat(range(6), 10), "patient id": np.repeat([1, 1, 2, 2, 3, 3], 10)},
+    "--static 'body height'": {"patient": np.repeat(range(6), 10), "body height": np.repeat(range(150, 156), 10)},
+}
+
+
+@pytest.mark.parametrize("hint", HINTS)
+def test_hints_can_be_pasted(hint, tmp_path, capsys):
+    table = pd.DataFrame({"time": stamps(60), **HINTS[hint]})
+    table = table if {"flow", "mag"} & {*table} else table.assign(x=DRAW.normal(size=60), y=DRAW.normal(size=60))
+    table.to_csv(tmp_path / "t.csv", index=False)
+    cli.main(["info", str(tmp_path / "t.csv")])
+    assert hint in capsys.readouterr().out
 
 
 def test_why_a_column_is_not_read_is_said(tmp_path):
@@ -443,7 +466,9 @@ def test_a_code_that_changes_while_the_times_go_on_is_no_id_and_no_channel(name,
 def test_a_number_of_each_block_of_times_is_no_value(name, tmp_path):
     table = pd.DataFrame({"date": stamps(80), name: np.repeat(range(8), 10), "U": DRAW.normal(size=80)})
     schema, unsure, _ = looked_at(table.assign(I=DRAW.normal(size=80)), tmp_path)
-    assert (schema.id, schema.values) == ("file", ("U", "I")) and any(f"--id {name}, if" in text for text in unsure)
+    assert (schema.id, schema.values) == ("file", ("U", "I")) and any(
+        f"--id {shlex.quote(name)}, if" in t for t in unsure
+    )
 
 
 def test_objects_that_are_measured_one_after_another_are_objects(tmp_path):

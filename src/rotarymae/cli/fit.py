@@ -114,7 +114,7 @@ class LabelOptions(LabelColumn):
         """
         given = {"label_id": self.label_id, "task": self.task.replace("auto", ""), "folds": self.folds}
         given |= {"first": self.first}
-        unused = [f"{option(name)} {x}" for name, x in {**given, "event": self.event}.items() if x]
+        unused = [option(name, x) for name, x in {**given, "event": self.event}.items() if x]
         if self.name is None and unused:
             raise InputError(
                 f"{', '.join(unused)} is for labels, and none are named; name their column by --label (of times to an "

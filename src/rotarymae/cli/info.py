@@ -44,7 +44,7 @@ def info_command(table: Positional[TablePath], columns: Columns) -> None:
             schema, unsure = replace(schema, static=(*schema.static, *static)), [*unsure, *doubts]
             proposal.given.update({"static": schema.static} if static else {})
         if label is None and proposal.given.pop("static", ()):
-            text = f"--static {shlex.join(schema.static)} is left out, as it has no effect without labels"
+            text = f"{option('static', *schema.static)} is left out, as it has no effect without labels"
             unsure.append(f"{text}; with --label or --labels, add what of it is known beforehand")
             schema = replace(schema, static=())
         event = tables.status_of(label or "", labelled)

@@ -88,7 +88,7 @@ def ending(command: str, note: str) -> Iterator[None]:
         text = f"stopped by {signal.Signals(signum).name}. {note}"
         code = 128 + signum  # as a shell reports it: 130 for Ctrl-C, 143 for SIGTERM
     except (InputError, ModelDirectoryError) as error:
-        text, code = error.advise(lambda name, value: f"{option(name)} {value}"), 2
+        text, code = error.advise(option), 2
     except ShardsFailed as error:
         text, code = str(error), 3
     except BrokenPipeError:  # whoever read our output has closed it, as `head` does

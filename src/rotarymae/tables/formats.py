@@ -76,6 +76,7 @@ NO_TABLES = {  # by a pattern in the text without comments: what it is, and how 
     ),
 }
 HEAD_LINES = (100, 1000)  # lines of them, and as many where the first show no table
+SEPARATORS = (",", ";", "\t", "|", " ")  # between cells
 MIN_RUN = 5  # rows of values that show where a preamble ends, and most rows between names and values
 MIN_ROWS = 3  # of a list in JSON, which show what its times are
 LINE = 1 << 24  # bytes of the longest line of text
@@ -293,7 +294,8 @@ def sniff(path: Path, format: str, header_row: int | None) -> Text:
     every = every if header_row else _with_hashes(every)
     lines, best, start = _separated(every, usual, header_row)
     rows = [[cell.strip() for cell in row] for row in _rows_of(lines, best)]
-    likely = _likely_header(rows)
+    tried = (best,) if any(len(row) > 1 for row in rows[start : start + 1]) else SEPARATORS
+    likely = next(filter(None, (_likely_header(_rows_of(lines, separator)) for separator in tried)), None)
     other = f"--header-row {likely}" if likely not in (None, start + 1) else "--header-row"
     if start >= len(rows) or not rows[start]:
         raise InputError(
@@ -329,7 +331,7 @@ def sniff(path: Path, format: str, header_row: int | None) -> Text:
     of_rows = bool(longer) and _have_names(below, len(names))
     shorter = not (of_rows or any(len(row) >= len(names) for row in below))
     if below and (2 * len(longer) > len(below) or shorter) and not of_rows:
-        example = best.join((longer or below)[-1])
+        example = best.join(below[-1] if shorter else longer[0])
         option = " (or leave --header-row out: columns without names are numbered)" if header_row else ""
         raise InputError(
             f"line {start + 1} names {len(names)} columns, and {'no line' if shorter else 'most lines'} below it "
@@ -392,7 +394,7 @@ def _separated(every: list[str], usual: str, header_row: int | None) -> tuple[li
         lines = every[: count + (header_row or 0)]
         best, score = usual, (-len(lines), 0)
         start = header_row - 1 if header_row else next((i for i, line in enumerate(lines) if _is_plain(line)), 0)
-        for separator in dict.fromkeys((usual, ",", ";", "\t", "|", " ")):
+        for separator in dict.fromkeys((usual, *SEPARATORS)):
             first, width, share = _header(_rows_of(lines, separator), lines, header_row)
             above = sum(bool(line.strip()) and _is_plain(line) for line in lines[:first])
             if width > 1 and share >= 0.75 and (separator != " " or score[1] < 2) and (-above, width) > score:
@@ -453,13 +455,14 @@ def _rows_of(lines: Sequence[str], separator: str) -> list[list[str]]:
     next line ends with the line.
 
     The `separator` is the character between cells, which blanks may follow; or " " for runs of blanks and tabs. With
-    " ", lines with bars at both ends, as in headers of IPAC files, are split at bars.
+    " ", lines with bars at both ends, as in headers of IPAC files, are split at bars, and one at the end is left out.
     """
     lines = [
         "" if LISTED_NAME.match(line) else line.lstrip("#* ") if line[:1] in ("#", "*") else line for line in lines
     ]
     if separator == " ":
         barred = (re.fullmatch(r"\s*\|(.*)\|\s*", line) for line in lines)
+        lines = [re.sub(r"\s\|\s*$", "", line) for line in lines]
         return [bars[1].split("|") if bars else re.findall(r"[^ \t]+", line) for bars, line in zip(barred, lines)]
     try:
         return [next(csv.reader([line], delimiter=separator, skipinitialspace=True), []) for line in lines]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -247,7 +246,9 @@ def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
         text = f"{first[0].name!r} holds few whole numbers, and the columns behind it others: if it is the label, and"
         doubts.append(f"{text} no part of the series, name it so in the first line of the table")
     if len(at) < MIN_NUMBERED or _made_up(source.kinds):
-        text = f"{listed(at, 3)} are proposed as one series in each row (--numbered {stem!r}); if each is a sensor"
+        text = (
+            f"{listed(at, 3)} are proposed as one series in each row ({option('numbered', stem)}); if each is a sensor"
+        )
         doubts.append(f"{text}, name the column of times (--time)")
     return replace(rest, given={**fields, **rest.given}, unsure=(*rest.unsure, *doubts))
 
@@ -404,7 +405,7 @@ class _Proposer:
                 if (repeated := _repeated(self.columns)) and not melt:
                     stem, *others = repeated
                     advice = f" {listed(repeated[stem], 3)} look like one quantity at several times: make a row of each"
-                    advice += f" first (pandas.melt), or a series of each row by --numbered {stem!r}"
+                    advice += f" first (pandas.melt), or a series of each row by {option('numbered', stem)}"
                     advice += f" (or {listed(others)})." if others else "."
                 if not (advice or self.source.unreadable) and all(c.numeric for c in self.columns.values()):
                     advice = " If the rows are at even steps, add a column with the time of each."
@@ -617,8 +618,8 @@ class _Proposer:
         elif "time" in self.given:
             raise InputError(
                 f"the times {time.name!r}, such as {example!r}, may be written as {listed(time.formats)}, which differ "
-                f"in the order of day, month and year; say which (--time {shlex.quote(time.name)} --time-format "
-                "FORMAT).",
+                f"in the order of day, month and year; say which ({option('time', time.name)} "
+                "--time-format FORMAT).",
                 code="time-text",
             )
 
@@ -792,19 +793,19 @@ class _Proposer:
         group = next((c.name for c in candidates if c in fixed and 1 < c.distinct < count), None)
         if group is not None:
             text = f"{group!r} repeats across series: a random split would put the same {group} on both sides;"
-            self.doubts.append(f"{text} --split-by {group}?")
+            self.doubts.append(f"{text} {option('split-by', group)}?")
         for c in self.other_ids:
             if max(c.distinct, count) < count_keys(self.series, c.codes) <= self.rows / MIN_RUN:
                 text = f"{c.name!r} is called like an id, too, and not read: {self.id_with(c)} joins both; if the other"
-                self.doubts.append(f"{text} says what was measured, --id {shlex.quote(c.name)} and that as --channel")
+                self.doubts.append(f"{text} says what was measured, {option('id', c.name)} and that as --channel")
         numeric = {name: c for name, c in self.varying.items() if c.numeric}
         outcomes = [name for name, c in numeric.items() if self.is_outcome(c)]
         self.outcomes = outcomes if any(not looks_like_id(name) for name in numeric.keys() - {*outcomes}) else []
         self.varying_numbers = {name: c for name, c in numeric.items() if name not in self.outcomes}
         parts = (c for c in fixed if c.distinct > 1 and ({*c.words} & {*PASSBANDS} or self.called_unit(c)))
         if (part := next(parts, None)) is not None:
-            text = f"{part.name!r} is the same throughout each series; if several are of one object, --id"
-            self.doubts.append(f"{text} {shlex.quote(group or 'file')} --channel {shlex.quote(part.name)}")
+            text = f"{part.name!r} is the same throughout each series; if several are of one object,"
+            self.doubts.append(f"{text} {option('id', group or 'file')} {option('channel', part.name)}")
         facts = [c for c in fixed if c not in self.other_ids]
         label, static = _of_series(facts, count, None, self.doubts, self.outcomes)
         if "static" not in self.named and static:
@@ -866,7 +867,9 @@ class _Proposer:
             self.leave_out(said, ": times again, and not read")
         counted = [c for c in self.maybe_values if c.distinct > MOST_STATES and c.counts and self.is_state(c)]
         first = counted[0].name if counted else ""
-        self.leave_out(counted, f": numbers that count blocks of rows, and not read; --id {first}, if each is a series")
+        self.leave_out(
+            counted, f": numbers that count blocks of rows, and not read; {option('id', first)}, if each is a series"
+        )
 
     def leave_out(self, columns: Sequence[Column], text: str) -> None:
         """Take columns off the possible values, and say so by `text`, unless no other would be left."""
@@ -960,7 +963,7 @@ class _Proposer:
         The names are quoted for a shell.
         """
         named = [c.name for c in (self.column("id"), *columns) if c is not None]
-        return f"--id {shlex.quote('+'.join(named))}"
+        return option("id", "+".join(named))
 
     def says_time(self, column: Column) -> bool:
         """Return whether a column says the time of each row again, as the end of an interval does next to its begin.
@@ -1028,12 +1031,12 @@ class _Proposer:
         self.say_unread([c for name, c in self.varying.items() if name in unread], channel)
         id = self.column("id")
         if id is not None and not (channel or self.given.get("wide") or "id" in self.named or looks_like_id(id.name)):
-            text = f": if it says what was measured, and not of what, --id file --channel {shlex.quote(id.name)}"
+            text = f": if it says what was measured, and not of what, --id file {option('channel', id.name)}"
             self.doubts += _said([id.name], text)
         if len(values) == 1 and (value := self.columns.get(values[0])) is not None:
             flux = [c.name for c in self.maybe_values if c.name != value.name and value.is_magnitude_of(c)][:1]
-            text = f": {value.name!r} has its signs, as magnitudes that are made of negative fluxes; else --values"
-            self.doubts += _said(flux, f"{text} {' '.join(flux)}")
+            text = f": {value.name!r} has its signs, as magnitudes that are made of negative fluxes; else"
+            self.doubts += _said(flux, f"{text} {option('values', *flux)}")
         at_times = [name for name in values if TIME_NAME.fullmatch(name)]
         for stem, names in _repeated(values).items():
             hours = len(names) % 24 == 0  # or parts of hours
@@ -1074,7 +1077,7 @@ class _Proposer:
         small = [(c.known > 0).all() and 5 * c.known.max() < np.median(abs(v.known)) for v, c in zip(values, errors)]
         if len(values) == len(errors) and all(small):
             text = " may be standard errors of the columns before: "
-            text += f"--values {shlex.quote(values[0].name)} --errors {shlex.quote(errors[0].name)}"
+            text += f"{option('values', values[0].name)} {option('errors', errors[0].name)}"
             self.doubts += _said((c.name for c in errors), text)
 
     def likely_values(self, channel: Column | None) -> list[Column]:
@@ -1139,10 +1142,10 @@ class _Proposer:
         read = [c.name for c in columns if c not in unread and (c in codes or {*c.words} & CALENDAR)]
         one_of_two = len(self.values) <= 2 or self.repeated_rows() > self.rows / 20  # else each column is a channel
         text = ": few whole numbers or called like times, and read as values; leave codes and times out by --values"
-        offered = f"; --channel {''.join(read[:1])}, if they say what was measured, or --id, if of what"
+        offered = f"; {option('channel', *read[:1])}, if they say what was measured, or --id, if of what"
         self.doubts += _said(read, text + offered * (channel is None and one_of_two))
         names = [c.name for c in codes if c in unread]
-        text = f": few words or whole numbers that change within series, not read; --channel {''.join(names[:1])}, if"
+        text = f": few words or whole numbers that change within series, not read; {option('channel', *names[:1])}, if"
         self.doubts += _said(names, f"{text} they say what was measured, or --id, if of what")
 
     # ── errors, positions, flags, limits ────────────────────────────────────────────────────────────────────────────
@@ -1159,7 +1162,7 @@ class _Proposer:
         values, given = self.values, self.given.get("positions", ())
         positions = dict.fromkeys((*given, *self.coordinates))
         if {*positions} - {*values, *given} and "positions" not in self.named:
-            text = f" could be positions of each observation: --positions {' '.join(positions)}"
+            text = f" could be positions of each observation: {option('positions', *positions)}"
             self.doubts += _said(self.coordinates, text)
         if "errors" in self.named or len(values) > 1 or self.given.get("wide") or self.schema.wide:
             return
@@ -1170,7 +1173,7 @@ class _Proposer:
             if cells.is_text(value.cells.type):  # limits, such as "<0.01", need no error
                 known &= ~cells.matches(value.cells, f"{cells.UPPER}|{cells.LOWER}")
             if lost := int((known & ~there & np.isin(self.series, self.series[there])).sum()):
-                text = f"{name!r} is missing in {lost:,} of {self.rows:,} rows: --errors {name} would leave them out"
+                text = f"{name!r} is missing in {lost:,} of {self.rows:,} rows: {option('errors', name)} would leave them out"
                 self.doubts.append(text)
             else:
                 self.given["errors"] = (name,)
@@ -1192,7 +1195,9 @@ class _Proposer:
         for c in (free[name] for name in self.flags if name in free and name not in (*values, *marks)):
             marked = int((np.nan_to_num(c.numbers) != 0).sum()) if c.numeric else 0  # pyright: ignore
             if 0 < marked < n / 2:
-                text = f"{c.name!r} is not 0 in {marked:,} of {n:,} rows: --flags {c.name} would leave them out"
+                text = (
+                    f"{c.name!r} is not 0 in {marked:,} of {n:,} rows: {option('flags', c.name)} would leave them out"
+                )
                 self.doubts.append(text)
             else:
                 unread.append(c.name)
@@ -1206,8 +1211,8 @@ class _Proposer:
         for c in free.values():
             if value is not None and value.numbers is not None and cells.is_text(c.cells.type) and c.numeric:
                 lost = np.isnan(value.numbers) & cells.matches(c.cells, f"{cells.UPPER}|{cells.LOWER}")
-                text = f" holds limits in {lost.sum():,} rows in which {value.name!r} is missing: read them by --values"
-                self.doubts += _said([c.name] if lost.any() else [], f"{text} {shlex.quote(c.name)}")
+                text = f" holds limits in {lost.sum():,} rows in which {value.name!r} is missing: read them by"
+                self.doubts += _said([c.name] if lost.any() else [], f"{text} {option('values', c.name)}")
         several = len(values) > 1 or self.given.get("wide") or self.schema.wide
         several = several or {"upper_limits", "lower_limits"} & self.named
         for name in self.limits:
@@ -1221,10 +1226,10 @@ class _Proposer:
             if "static" in self.given:
                 self.given["static"] = tuple(fact for fact in self.given["static"] if fact != name)
             faint = "mag" in name.lower() or "mag" in values[0].lower()
-            role, other = ("lower_limits", "--upper-limits") if faint else ("upper_limits", "--lower-limits")
+            role, other = ("lower_limits", "upper_limits") if faint else ("upper_limits", "lower_limits")
             self.given[role], several = (name,), True
             side = "above" if faint else "below"
-            text = f"where {values[0]!r} is missing, it is taken to lie {side} {name!r} (else {other} {name})"
+            text = f"where {values[0]!r} is missing, it is taken to lie {side} {name!r} (else {option(other, name)})"
             self.doubts.append(text)
 
 
@@ -1411,7 +1416,7 @@ def _of_series(
     maybe = [c.name for c in usable if label is None and c.names_classes and c.distinct <= few]
     if maybe:
         text = "may be the label" if len(maybe) == 1 else "may hold the label"
-        unsure.append(f"{listed(maybe, 20)} {text} (--label {maybe[0]}?)")
+        unsure.append(f"{listed(maybe, 20)} {text} ({option('label', maybe[0])}?)")
     text = f": of {count:,} series seen, half or more have one of their own, and it is not read (--static)"
     unsure += _said([c.name for c in many], text)
     text = " say the label itself, and are not read", " says the label itself, and is not read"

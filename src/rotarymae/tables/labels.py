@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import warnings
 from collections import Counter
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from rotarymae.errors import InputError, InputWarning, choose, listed
 from rotarymae.series import cells, dates
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.reading import ReadingReport
+from rotarymae.tables.schema import option
 from rotarymae.tables.source import open_source
 
 WORDS_FOR_NO_LABEL = ("na", "n/a", "#n/a", "<na>", "nan", "null", "none", "?", "-")
@@ -167,7 +167,7 @@ def align_labels(
     texts = Counter(name for name in aligned.tolist() if isinstance(name, str) and name.lower() in WORDS_FOR_NO_LABEL)
     for name, count in texts.items():
         text = f"{count:,} series have the label {name!r}, which is taken as a class; if it says that there is none, "
-        warnings.warn(f"{text}read it as missing (--na {name}).", InputWarning, stacklevel=2)
+        warnings.warn(f"{text}read it as missing ({option('na', name)}).", InputWarning, stacklevel=2)
     return aligned
 
 
@@ -265,7 +265,7 @@ def _doubts_on_classes(column: pa.Array, name: str, parsed: bool) -> ReadingRepo
     report = ReadingReport()
     if parsed and 0 < 2 * len(words) < len(texts):
         reason = f"different words among the numbers of column {name!r} make it one of classes; if they mean missing, "
-        reason += f"read them so (--na {shlex.join(words[:5])})"
+        reason += f"read them so ({option('na', *words[:5])})"
         report += ReadingReport(doubts={reason: len(words)}, first={reason: listed(words[:1])})
     if alike:
         reason = f"words of column {name!r} differ from another in capitals alone, and are classes of their own"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from inspect import getdoc
@@ -256,9 +257,9 @@ class TableSchema:
         return replace(self, values=values, units=dataset.reading.units if dataset.reading else {})
 
 
-def option(field: str) -> str:
-    """Return the command's option for a field, such as "--time-format" for "time_format"."""
-    return f"--{field.replace('_', '-')}"
+def option(field: str, *values: object) -> str:
+    """Return the command's option for a field, such as "--time-format", and its values, quoted for a shell."""
+    return shlex.join([f"--{field.replace('_', '-')}", *map(str, values)])
 
 
 def helps() -> dict[str, str]:
