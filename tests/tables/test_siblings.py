@@ -1102,7 +1102,7 @@ def test_few_numbered_columns_are_a_series_of_each_row_or_named_where_the_time_i
         looked_at(tmp_path / "t.csv")
     days = ["id", "sex", "age", "arm", "site", "dose", "day0", "day7", "day14", "day28"]
     pd.DataFrame(draw.normal(4, 1, (30, 10)), columns=days).to_csv(tmp_path / "days.csv", index=False)
-    with pytest.raises(InputError, match=r"'day0', .*--numbered 'day'\."):
+    with pytest.raises(InputError, match=r"'day0', .*--numbered day\."):
         looked_at(tmp_path / "days.csv")
     source = open_source(tmp_path / "t.csv", numbered="bdi.")
     assert source.read(["number"])["number"].to_pylist()[:4] == [2, 4, 6, 8]

@@ -246,10 +246,8 @@ def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
         text = f"{first[0].name!r} holds few whole numbers, and the columns behind it others: if it is the label, and"
         doubts.append(f"{text} no part of the series, name it so in the first line of the table")
     if len(at) < MIN_NUMBERED or _made_up(source.kinds):
-        text = (
-            f"{listed(at, 3)} are proposed as one series in each row ({option('numbered', stem)}); if each is a sensor"
-        )
-        doubts.append(f"{text}, name the column of times (--time)")
+        text = f"{listed(at, 3)} are proposed as one series in each row ({option('numbered', stem)})"
+        doubts.append(f"{text}; if each is a sensor, name the column of times (--time)")
     return replace(rest, given={**fields, **rest.given}, unsure=(*rest.unsure, *doubts))
 
 
@@ -272,7 +270,7 @@ def _with_dates(source: Source) -> Source:
             usual = plain or (abs(pc.year(known).to_numpy() - 2000) <= 100).all()  # pyright: ignore
             if usual and len(known) > MOST * len(read):
                 steps, different = np.diff(known.cast(pa.int64()).to_numpy()), len(known.unique())
-                goes_on = plain or (steps != 0).mean() > 0.5 or (steps >= 0).all()
+                goes_on = plain or 2 * (steps != 0).sum() > len(steps) or (steps >= 0).all()
                 if goes_on and different > most:
                     best, most = source.with_time(joined), different
                 break
@@ -378,9 +376,8 @@ class _Proposer:
         if self.source.is_text and self.source.notes:
             said.append(f" The file is read thus: {'; '.join(self.source.notes)}.")
         if self.source.other_header is not None:
-            said.append(
-                f" If line {self.source.other_header} names the columns: --header-row {self.source.other_header}."
-            )
+            line = self.source.other_header
+            said.append(f" If line {line} names the columns: {option('header_row', line)}.")
         return f"{listed(columns, 20) or 'no others'}.{''.join(said)}"
 
     # ── time ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -418,11 +415,9 @@ class _Proposer:
         if time is None:
             self.times = np.arange(self.rows)
             return
-        if "time_format" in self.named and cells.is_text(
-            time.cells.type
-        ):  # in which dates are seen that look like none
-            how = (self.schema.time_format or "",)
-            time = self.columns[time.name] = replace(time, dates=True, formats=how, numbers=None)
+        how = self.schema.time_format
+        if how and cells.is_text(time.cells.type):  # as that of another calendar, whose dates look like none
+            time = self.columns[time.name] = replace(time, dates=True, formats=(how,), numbers=None)
         if time.formats and "time_format" not in self.named:
             self.find_format(time)
         if time.numeric and time.clock and CLOCK.fits(time.words) and time.known.max() > 24:
@@ -866,10 +861,8 @@ class _Proposer:
             said = [c for c in self.maybe_values if self.says_time(c)]
             self.leave_out(said, ": times again, and not read")
         counted = [c for c in self.maybe_values if c.distinct > MOST_STATES and c.counts and self.is_state(c)]
-        first = counted[0].name if counted else ""
-        self.leave_out(
-            counted, f": numbers that count blocks of rows, and not read; {option('id', first)}, if each is a series"
-        )
+        first = option("id", *(c.name for c in counted[:1]))
+        self.leave_out(counted, f": numbers that count blocks of rows, and not read; {first}, if each is a series")
 
     def leave_out(self, columns: Sequence[Column], text: str) -> None:
         """Take columns off the possible values, and say so by `text`, unless no other would be left."""
@@ -1173,8 +1166,8 @@ class _Proposer:
             if cells.is_text(value.cells.type):  # limits, such as "<0.01", need no error
                 known &= ~cells.matches(value.cells, f"{cells.UPPER}|{cells.LOWER}")
             if lost := int((known & ~there & np.isin(self.series, self.series[there])).sum()):
-                text = f"{name!r} is missing in {lost:,} of {self.rows:,} rows: {option('errors', name)} would leave them out"
-                self.doubts.append(text)
+                text = f"{name!r} is missing in {lost:,} of {self.rows:,} rows"
+                self.doubts.append(f"{text}: {option('errors', name)} would leave them out")
             else:
                 self.given["errors"] = (name,)
 
@@ -1195,10 +1188,8 @@ class _Proposer:
         for c in (free[name] for name in self.flags if name in free and name not in (*values, *marks)):
             marked = int((np.nan_to_num(c.numbers) != 0).sum()) if c.numeric else 0  # pyright: ignore
             if 0 < marked < n / 2:
-                text = (
-                    f"{c.name!r} is not 0 in {marked:,} of {n:,} rows: {option('flags', c.name)} would leave them out"
-                )
-                self.doubts.append(text)
+                text = f"{c.name!r} is not 0 in {marked:,} of {n:,} rows"
+                self.doubts.append(f"{text}: {option('flags', c.name)} would leave them out")
             else:
                 unread.append(c.name)
         text = " look like flags, and are not read; leave out first what they say is bad"
