@@ -977,8 +977,8 @@ def test_a_clock_of_any_name_next_to_one_day_in_each_row(written, name, tmp_path
     )
     np.testing.assert_allclose(dataset.times, (when - pd.Timestamp(0)) / pd.Timedelta("1D"), rtol=0, atol=1e-9)
     table["Dátum"] = when.strftime("%-d/%-m/") + (when.year + 543).astype(str)  # of a calendar that a user names
-    told = TableSchema(time="Dátum", time_format="%d/%m/%Y")
-    assert propose(open_source(table), told, {"time", "time_format"}).schema.clock == name
+    named = TableSchema(time="Dátum", time_format="%d/%m/%Y")
+    assert propose(open_source(table), named, {"time", "time_format"}).schema.clock == name
 
 
 @pytest.mark.parametrize("names", [["Dauer"], ["sunrise", "sunset"], ["Aufgang", "max time"], ["sleep duration"]])

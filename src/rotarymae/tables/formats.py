@@ -77,7 +77,7 @@ NO_TABLES = {  # by a pattern in the text without comments: what it is, and how 
 }
 HEAD_LINES = (100, 1000)  # lines of them, and as many where the first show no table
 SEPARATORS = (",", ";", "\t", "|", " ")  # between cells
-MIN_RUN = 5  # rows of values that show where a preamble ends, and most rows between names and values
+VALUE_ROWS = 5  # rows of values that show where a preamble ends, and most rows between names and values
 MIN_ROWS = 3  # of a list in JSON, which show what its times are
 LINE = 1 << 24  # bytes of the longest line of text
 MAX_CELLS = 1 << 25  # of a sheet
@@ -520,12 +520,12 @@ def _first_values(rows: Sequence[Sequence[str]], filled: Sequence[int], width: i
     Rows of values have `width` cells, and in the first column in which later rows mostly have numbers they have what
     begins like a number or is missing. `rows` are the cells of each line, and `filled` the indices of those not blank.
     """
-    later = [rows[i] for i in filled[-max(MIN_RUN, len(filled) // 4) :] if len(rows[i]) == width]
+    later = [rows[i] for i in filled[-max(VALUE_ROWS, len(filled) // 4) :] if len(rows[i]) == width]
     numeric = (k for k in range(width) if sum(_has_number(row[k : k + 1]) for row in later) > 0.9 * len(later))
     column = next(numeric, width)
     cells_of = [rows[i][column : column + 1] if len(rows[i]) == width else [] for i in filled]
     values = [_has_number(cell) or bool({*map(str.strip, cell)} & {*cells.MISSING}) for cell in cells_of]
-    return next((i for k, i in enumerate(filled) if all(values[k : k + MIN_RUN])), None)
+    return next((i for k, i in enumerate(filled) if all(values[k : k + VALUE_ROWS])), None)
 
 
 def _below_preamble(rows: Sequence[Sequence[str]], filled: Sequence[int], start: int) -> int:
@@ -539,19 +539,19 @@ def _below_preamble(rows: Sequence[Sequence[str]], filled: Sequence[int], start:
     width = len(rows[start]) if start < len(rows) else 0
     first = _first_values(rows, filled, width)
     between = [i for i in filled if start < i < (first or 0)]
-    if first is None or not (len(between) > MIN_RUN or any(len(rows[i]) != width for i in between)):
+    if first is None or not (len(between) > VALUE_ROWS or any(len(rows[i]) != width for i in between)):
         return start
     above = [i for i in filled if i < first]
     names = [i for i in above if len(rows[i]) == width and _are_names(rows[i])]
     tops = [i for i in names if i == filled[0] or len(rows[above[above.index(i) - 1]]) != width]
-    near = [i for i in tops[-1:] if len(above) - above.index(i) <= MIN_RUN + 1]
+    near = [i for i in tops[-1:] if len(above) - above.index(i) <= VALUE_ROWS + 1]
     return (near or [i for i in names if i == above[-1]] or [first])[0]
 
 
 def _likely_header(rows: Sequence[Sequence[str]]) -> int | None:
     """Return the number, from 1, of the line above the first values that has most different words; None without one."""
     filled = [i for i, row in enumerate(rows) if any(cell.strip() for cell in row)]
-    widths = Counter(len(rows[i]) for i in filled[-max(MIN_RUN, len(filled) // 4) :])
+    widths = Counter(len(rows[i]) for i in filled[-max(VALUE_ROWS, len(filled) // 4) :])
     width = max(widths, key=lambda w: (widths[w], w), default=0)
     first = _first_values(rows, filled, width)
     above = [i for i in filled if i < (first or 0) and len(rows[i]) > 1]
