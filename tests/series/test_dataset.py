@@ -342,7 +342,7 @@ def test_a_table_of_a_data_set_is_the_data_set(tmp_path):
         ("a.parquet", b"not parquet at all", ["a.parquet", "cannot be read as parquet"]),
         ("a.feather", b"not arrow", ["a.feather", "cannot be read as arrow"]),
         ("a.csv", b"", ["a.csv", "before line 1", "complete", "a csv file"]),
-        ("a.csv", b"x,y,z\n1,2\n1,2\n", ["no line has as many cells as the header", "line 2", "3", "2"]),
+        ("a.csv", b"x,y,z\n1,2\n1,2\n", ["line 1 names 3 columns, and no line below it has as many cells", "'1,2'"]),
         ("a.csv.gz", gzip.compress(b"x,y\n1,2\n" * 1000, mtime=0)[:40], ["cannot be read as csv", "complete"]),
         ("a.csv.gz", b"x,y\n1,2\n", ["cannot be read as csv"]),
         ("a.csv", b"x,y,x\n1,2,3\n", ["a.csv", "'x'", "more than once"]),

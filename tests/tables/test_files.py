@@ -662,6 +662,13 @@ def test_a_file_that_lacks_a_column_is_named(tmp_path):
         SeriesDataset.from_file(tmp_path)
 
 
+def test_a_later_file_without_a_row_that_fits_is_refused(tmp_path):
+    put(tmp_path / "a.csv", "id,time,value\n")
+    put(tmp_path / "b.csv", "id,time,value\n1,2\n1,3\n")
+    with refuses("no line has as many cells as the header: line 2 of b.csv", "3", "2", "--header-row"):
+        SeriesDataset.from_file(tmp_path)
+
+
 def test_files_without_headers_are_looked_at_one_by_one_where_their_rows_differ(tmp_path):
     (tmp_path / "a.csv").write_text("5,1.5,a\n6,2.5,a\n7,1,a\n")
     (tmp_path / "b.csv").write_text("8,1.5,b\n")
