@@ -1032,10 +1032,8 @@ def test_codes_are_named_by_channel_and_column_but_exact_errors_are_none():
     frame = pa.table({"id": [1] * n, "time": np.arange(n), "band": ["g", "r"] * (n // 2), **values})
     with pytest.warns(InputWarning) as caught:
         SeriesDataset.from_frame(frame, channel="band", values=list(values))
-    said = sorted(str(warning.message).split(",")[:2] for warning in caught)
-    assert said == [
-        [f"{n} rows have channel 'g'", f" column {name!r} -999"] for name, n in (("mag", 12), ("seeing", 22))
-    ]
+    [said] = (str(warning.message) for warning in caught)
+    assert said.startswith("22 rows have channel 'g', columns 'mag', 'seeing' -999, far from all others; if that means")
 
 
 def test_duplicates_at_a_date_are_named_by_the_date():

@@ -362,23 +362,32 @@ def suspects(rows: Observations) -> Observations:
     from the median as any other, and by 20 robust deviations; by 100 if it occurs fewer than ten times, by 1,000 if it
     occurs once and is not whole. For numbers of nines 20 always do, and a negative one next to positive numbers needs
     not lie far away. With fewer than 20 values only numbers of nines count. Limits ("<5") and a standard error of 0 are
-    never meant. No row is changed.
+    never meant. There is one doubt for each number, which names all its columns and channels. No row is changed.
     """
-    doubts, values, parts = [], measured(rows), by_channel(rows)
+    values, parts = measured(rows), by_channel(rows)
+    places: dict[float, list[tuple[str, Any, np.ndarray]]] = {}  # column, channel and rows of each such value
     for v, name in enumerate(rows.value_names):
         for c, at in enumerate(parts):
             column = values[at, v]
-            where = [] if rows.channel_names is None else [f"channel {rows.channel_names[c]!r}"]
-            where += [f"column {name!r}"] if not where or len(rows.value_names) > 1 else []
             for value in _outliers(column[~np.isnan(column)]):
                 if value or name not in rows.errors.values():  # an error of 0 is an exact value
-                    reason = f"{rows.report.counted} have {', '.join(where)} {value:.10g}, far from all others; if "
-                    reason += f'that means "not observed", read it as missing (--na {value:.10g})'
-                    same = at[column == value]
-                    doubts.append((reason, len(same), rows.name(int(same[0]))))
-    for doubt in doubts:
-        rows = rows.doubting(*doubt)
+                    channel = None if rows.channel_names is None else rows.channel_names[c]
+                    places.setdefault(value, []).append((name, channel, at[column == value]))
+    for value, where_from in places.items():
+        names, channels, at = zip(*where_from)
+        where = [] if rows.channel_names is None else [_named("channel", channels)]
+        where += [_named("column", names)] if not where or len(rows.value_names) > 1 else []
+        reason = f"{rows.report.counted} have {', '.join(where)} {value:.10g}, far from all others; if that means "
+        reason += f'"not observed", read it as missing (--na {value:.10g})'
+        same = np.unique(np.concatenate(at))
+        rows = rows.doubting(reason, len(same), rows.name(int(same[0])))
     return rows
+
+
+def _named(what: str, names: Iterable[Any]) -> str:
+    """Return different names behind what they name: "channel 'g'", "channels 'g', 'r'"."""
+    names = dict.fromkeys(names)
+    return f"{what}{'s' * (len(names) > 1)} {listed(names)}"
 
 
 def _outliers(column: np.ndarray) -> Iterator[float]:
