@@ -184,6 +184,32 @@ def test_an_error_is_called_as_its_value_with_a_mark(error, tmp_path):
     assert any("'sky' could be values, too" in text for text in unsure) and any("'F'" in text for text in unsure)
 
 
+@pytest.mark.parametrize("names", [("co2", "Stdev", "NbPoints"), ("mean", "sd", "n"), ("RR", "RR_std", "image_count")])
+def test_the_spread_of_a_value_is_its_error_and_the_number_of_its_measurements_no_value(names, tmp_path):
+    draws = (DRAW.normal(411, 3, 80), DRAW.uniform(0.1, 1, 80), DRAW.integers(9, 60, 80))
+    table = pd.DataFrame({"time": stamps(80), **dict(zip(names, draws, strict=True))})
+    schema, unsure, _ = looked_at(table, tmp_path)
+    assert (schema.values, schema.errors, schema.wide) == (names[:1], names[1:2], False)
+    assert f"{names[2]!r}: numbers of the measurements of a value, and not read" in unsure
+    schema, unsure, _ = looked_at(table.assign(ch4=DRAW.normal(size=80), h2o=DRAW.normal(size=80)), tmp_path)
+    wide = any(f"{names[1]!r} looks like standard errors" in text for text in unsure)
+    assert not {*names[1:]} & {*schema.values} and (wide or schema.errors == names[1:2])
+    assert looked_at(table[["time", names[2]]], tmp_path)[0].values == names[2:]  # for want of others
+
+
+@pytest.mark.parametrize("others", [[], ["r_mean", "r_std"]])
+def test_the_spread_of_a_mean_is_no_error_of_a_value_that_is_called_alike(others, tmp_path):
+    names = ["date", "midday_gcc", "gcc_mean", "gcc_std", *others]
+    table = pd.DataFrame({name: DRAW.uniform(1, 2, 80) for name in names}).assign(date=stamps(80, "D"))
+    table["outlierflag_gcc_mean"] = [1 if k % 9 == 0 else None for k in range(80)]
+    schema, unsure, _ = looked_at(table, tmp_path)
+    one = ("gcc_mean",), ("gcc_std",)
+    assert (schema.values, schema.errors) == ((("midday_gcc", "gcc_mean", "r_mean"), ()) if others else one)
+    assert [text for text in unsure if "outlierflag" in text] == [
+        "'outlierflag_gcc_mean' is not 0 in 9 of 80 rows: --flags outlierflag_gcc_mean would leave them out"
+    ]
+
+
 @pytest.mark.parametrize("names", [("bp", "sbp", "dbp"), ("u", "du", "v"), ("ust", "dust", "t2")])
 def test_a_d_before_a_name_may_be_something_else(names, tmp_path):
     table = pd.DataFrame({"time": stamps(80), **{name: DRAW.normal(size=80) for name in names}})
@@ -753,6 +779,47 @@ def test_an_hour_of_days_and_numbers_of_rows_are_no_values(name, tmp_path):
     assert looked_at(table, tmp_path)[0].values == (name, "Kp", "ap")
 
 
+def test_other_times_of_the_rows_are_no_values(tmp_path):
+    rows = [
+        (
+            p,
+            6 * k,
+            6 * k,
+            day := 200 * p + 182 * k + DRAW.integers(0, 20),
+            (day - 200 * p) / 365.25,
+            *DRAW.normal(size=2),
+        )
+        for p in range(8)
+        for k in range(7)
+    ]
+    table = pd.DataFrame(rows, columns=["RID", "Month", "M", "EXAMDATE", "Years_bl", "TAU", "ADAS"])
+    table["EXAMDATE"] = pd.to_datetime(table["EXAMDATE"], unit="D", origin="2006-01-01").dt.strftime("%Y-%m-%d")
+    schema, unsure, _ = looked_at(table, tmp_path)
+    assert (schema.id, schema.time, schema.values) == ("RID", "Month", ("TAU", "ADAS"))
+    assert {"'EXAMDATE' holds times, too; 'Month' is proposed (--time)"} < {*unsure}
+    assert {"'M': the numbers of another column again, and not read", "'Years_bl': times again, and not read"} < {
+        *unsure
+    }
+
+
+def test_the_times_of_another_value_are_no_values(tmp_path):
+    table = pd.DataFrame({"UV ml": np.arange(80) / 20, "mAU": DRAW.normal(size=80)})
+    table = table.assign(**{"Cond ml": np.arange(80) * 0.11 - 0.2, "mS/cm": DRAW.normal(size=80)})
+    table.loc[36:, ["Cond ml", "mS/cm"]] = None
+    schema, unsure, _ = looked_at(table, tmp_path)
+    assert (schema.time, schema.values) == ("UV ml", ("mAU", "mS/cm"))
+    assert any(text.startswith("'Cond ml': times other than those of 'UV ml', and not read") for text in unsure)
+
+
+@pytest.mark.parametrize("end", ["EndDate", None])
+def test_the_time_from_one_date_of_a_row_to_another_is_a_doubt(end, tmp_path):
+    lasts, start = DRAW.integers(40, 400, 80), pd.date_range("2021-02-01", periods=80, freq="7h")
+    table = pd.DataFrame({"StartDate": start, "Duration (in seconds)": lasts, "mood": DRAW.normal(size=80)})
+    table = table.assign(**({end: start + pd.to_timedelta(lasts, unit="s")} if end else {}))
+    said = [text for text in looked_at(table, tmp_path)[1] if "from 'StartDate' to 'EndDate', and read as" in text]
+    assert len(said) == (end is not None) and all(text.startswith("'Duration (in seconds)':") for text in said)
+
+
 def test_of_a_date_and_numbers_that_are_called_alike_the_first_is_the_time(tmp_path):
     table = pd.DataFrame(
         {"TimeString": stamps(80), "Time_ms": 44713423611.1 + np.arange(80), "x": DRAW.normal(size=80)}
@@ -811,6 +878,21 @@ def test_numbers_that_name_something_are_no_values(name, tmp_path):
     assert (f"{name!r}: codes or numbers of something, and not read" in unsure) == (name in CODES)
 
 
+@pytest.mark.parametrize("number", ["order", "order that comes back", "reading", "price"])
+def test_numbers_of_orders_without_a_name_are_no_values(number, tmp_path):
+    numbers = {
+        "order": DRAW.permutation(17_000_000)[:90],
+        "order that comes back": 16_113_575 + np.cumsum(DRAW.integers(3, 400, 90)) * (np.arange(90) % 3 > 0),
+        "reading": DRAW.integers(52_000, 58_000, 90),
+        "price": 5_857_600 + 100 * DRAW.integers(-300, 300, 90),
+    }[number]
+    price = DRAW.normal(12, 1, 90).round(3)
+    rows = "".join(f"{34201 + k * 1.37:.2f},{p},{n}\n" for k, (p, n) in enumerate(zip(price, numbers, strict=True)))
+    schema, unsure, _ = looked_at(rows, tmp_path)
+    said = "'column 3': codes or numbers of something, and not read" in unsure
+    assert said == ("column 3" not in schema.values) == number.startswith("order")
+
+
 @pytest.mark.parametrize("name", ["gender", "birth year", "fit with gaps"])
 def test_values_that_may_be_codes_or_times_are_a_doubt(name, tmp_path):
     cells = DRAW.integers(1960, 2005, 90) if name == "birth year" else DRAW.integers(0, 3, 90).astype(object)
@@ -866,7 +948,27 @@ def test_ids_that_are_seen_by_little_are_doubts_with_the_other_option(tmp_path):
     assert "'Tag': if it says what was measured, and not of what, --id file --channel Tag" in unsure
     table = pd.DataFrame({"series": DRAW.choice([*"abc"], 80), "jd": 2411102.5 + np.arange(80), "mag": 12.5})
     _, unsure, _ = looked_at(table.assign(mag=DRAW.normal(size=80)), tmp_path)
-    assert any(text.startswith("'series': rows of others lie") and text.endswith("--id file") for text in unsure)
+    assert any(text.startswith("'series': the times go on") and text.endswith("--id file") for text in unsure)
+
+
+@pytest.mark.parametrize("place", ["Network Link Id", "Site"])
+@pytest.mark.parametrize("code", ["Day Type ID", "InstrumentId"])
+def test_an_id_through_whose_blocks_the_times_go_on_is_a_doubt_with_what_else_it_may_be(code, place, tmp_path):
+    table = pd.DataFrame({"time": stamps(120), code: np.repeat([8, 9, 10], 40), place: 102001801})
+    table = table.assign(flow=DRAW.normal(size=120))
+    _, unsure, _ = looked_at(table, tmp_path)
+    said = [text for text in unsure if text.startswith(f"{code!r}: the times go on from row to row")]
+    assert len(said) == 1 and said[0].endswith(f"--id {shlex.quote(place)}")
+    schema, unsure, _ = looked_at(table.assign(**{code: 8}), tmp_path)
+    other = {code, place} - {schema.id}
+    text = (
+        f"{schema.id!r} has one value throughout, and so has {other.pop()!r}: which of them would tell objects apart?"
+    )
+    assert f"{text} (--id)" in unsure
+    at_once = pd.concat([table.assign(**{code: k}) for k in (1, 2)])
+    stays = table.assign(time=pd.to_datetime(table.time) + pd.to_timedelta(20 * table[code], unit="D"))
+    for apart in (at_once, stays):
+        assert not any("the times go on" in text for text in looked_at(apart, tmp_path)[1])
 
 
 @pytest.mark.parametrize("name", ["filtercode", "unit"])

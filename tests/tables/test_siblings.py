@@ -1088,6 +1088,21 @@ def test_columns_that_are_times_are_said(tmp_path):
         assert any("pandas.melt" in text for text in looked_at(tmp_path / "t.csv")[0].unsure) == said
 
 
+@pytest.mark.parametrize(
+    ("parts", "names", "said"), [(["YEAR", "MONTH"], 31, True), (["YEAR", "MONTH", "DAY"], 31, False)]
+)
+def test_columns_of_the_days_of_each_month_are_said(parts, names, said, tmp_path):
+    days = pd.date_range("2017-01-01", periods=24, freq="MS" if len(parts) == 2 else "D")
+    values = np.random.default_rng(0).normal(20, 3, (24, names)).round(2)
+    table = pd.DataFrame(values, columns=[f"FLOW{k}" for k in range(1, names + 1)])
+    table = pd.DataFrame({part: getattr(days, part.lower()) for part in parts}).join(table)
+    table.insert(len(parts), "MONTHLY_MEAN", values.mean(axis=1).round(3))
+    table.to_csv(tmp_path / "t.csv", index=False)
+    unsure = looked_at(tmp_path / "t.csv")[0].unsure
+    text = "; for one of each row, --numbered FLOW"
+    assert any("'FLOW1', 'FLOW2'" in each and each.endswith(text) for each in unsure) == said
+
+
 def test_few_numbered_columns_are_a_series_of_each_row_or_named_where_the_time_is_missing(tmp_path):
     draw = np.random.default_rng(0)
     names = ["t0", "t0.5", "t1", "t1.5", "t2", "t3"]

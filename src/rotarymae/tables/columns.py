@@ -38,7 +38,11 @@ MIN_CODE = 1000  # the largest number of a column called so, which no measure su
 MIN_APART = 1000  # times as wide as their count is the range of whole numbers that are codes, as of MMSI
 NUMBERINGS = {"id", "identifier", "ident", "number", "nr", "no",
               "num", "index", "idx", "code", "tag", "table", "key", "serial"}  # fmt: skip
-ERRORS = {"err", "error", "errors", "sig", "sigma", "unc", "uncertainty", "std", "stddev", "stderr"}
+ERRORS_ALONE = {"sigma", "unc", "uncertainty", "stddev", "stdev", "sdev", "stderr"}  # without the name of a value
+ERRORS = {"err", "error", "errors", "sig", "std", "sd", *ERRORS_ALONE}
+COUNTS = {"n", "nb", "num", "number", "nr", "no", "count", "size", "anzahl"}
+COUNTED = {"points", "pts", "obs", "observations", "samples", "sample", "measurements", "readings", "scans", "images",
+           "image", "beat", "beats", "replicates"}  # fmt: skip
 FLAG = re.compile(
     r"(flag|flags|quality|qualität|güte|qc)\b|"
     r"\b(quali\w+|calidad|kwaliteit|качество|qual|validity|bad|procstatus|rejected|invalid|outlier|suspect|saturated)\b"
@@ -215,8 +219,22 @@ class Column:
         """Whether it holds numbers, mostly other than 0, and is called like standard errors, such as flux_err."""
         if not self.numeric or 2 * (self.known == 0).sum() > len(self.known):
             return False
-        named = bool(set(self.words) & (ERRORS if len(self.words) > 1 else {"sigma", "unc", "uncertainty", "stderr"}))
+        named = bool(set(self.words) & (ERRORS if len(self.words) > 1 else ERRORS_ALONE))
         return named or "".join(self.words[-1:]).endswith("err")
+
+    @property
+    def counts_measurements(self) -> bool:
+        """Whether its whole numbers say, by its name, of how many measurements a value was made, as NbPoints do."""
+        glued = re.fullmatch("({})({})".format(*map("|".join, (COUNTS, COUNTED))), "".join(self.words[-2:]))
+        return self.whole and bool(glued or (COUNTS & {*self.words} and COUNTED & {*self.words}))
+
+    @property
+    def is_serial(self) -> bool:
+        """Whether its whole numbers may be those of orders: large ones in no steps, of which more than half differ."""
+        rows, different = len(self.codes), np.unique(self.known)
+        if not (self.whole and 2 * len(different) > rows > 1 and np.median(self.known) > MIN_APART * rows):
+            return False
+        return bool(np.gcd.reduce(np.diff(different).astype(np.int64)) == 1)
 
     @property
     def is_flag(self) -> bool:

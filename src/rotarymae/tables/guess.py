@@ -62,6 +62,7 @@ UNITS = {"unit", "units", "uom", "valueuom", "einheit", "unidad", "unité", "uni
 ZONES = re.compile(r"\b(tz|tzcd|timezone|time zone)\b")  # in the words of a name
 PLACES = {"location", "site"}  # which are ids only where they tell the rows of one time apart
 ERROR_MARK = re.compile("^({0})|({0})$".format("|".join(sorted(ERRORS - {"sig"}, key=len, reverse=True))))
+MEANS = {"mean", "avg", "average", "median"}  # in the names of values, in the place of marks of errors
 NO_FACTS = ERRORS | {"split", "fold", "true"}
 PARTS_OF_DATES = ((1600, 2200), (1, 366), (0, 31), (0, 60))  # ranges of year, month or day of it, day or hour, more
 MARKS = {"<", ">", "<=", ">=", "≤", "≥"}  # in a column of their own
@@ -338,7 +339,7 @@ class _Proposer:
         if _made_up(self.source.kinds):
             self.say_nameless()
         lists = (one if isinstance(one, tuple) else (one,) for one in self.given.values())
-        read = {name for names in lists for name in names}
+        read = {*self.flags, *(name for names in lists for name in names)}
         for known, how in ((0, "empty"), (1, "one value")):
             alike = (name for name, c in self.unused.items() if c.distinct == known and name not in read)
             self.doubts += _said(alike, f": {how} in all rows seen, and not read")
@@ -555,9 +556,13 @@ class _Proposer:
                 return other
             self.doubts.append(f"the numbers of {best.name!r} go up and down from row to row: are they times? (--time)")
         if best.dates:
-            text = f" times, too; {best.name!r} is proposed (--time)"
-            self.doubts += _said((c.name for c in dated if c is not best), f" hold{text}", f" holds{text}")
+            self.say_times(best, [c for c in dated if c is not best])
         return best
+
+    def say_times(self, time: Column, others: Iterable[Column]) -> None:
+        """Say in `self.doubts` which other columns hold times, too, next to the proposed one, `time`."""
+        text = f" times, too; {time.name!r} is proposed (--time)"
+        self.doubts += _said((c.name for c in others), f" hold{text}", f" holds{text}")
 
     def in_order(self, column: Column) -> bool:
         """Return whether a column that is called like a time may be one, by its name alone or by its order.
@@ -625,7 +630,8 @@ class _Proposer:
 
         A column that is called like an id is taken first. Without one, the id is "file" if there are several files,
         which makes each a series. In a single file, the column is taken whose cells show that it is the id
-        (`id_by_shape`); else the id is "file", too, the table is one series, and a doubt is added to `self.doubts`.
+        (`id_by_shape`); else the id is "file", too, the table is one series, and a doubt is added to `self.doubts`. So
+        are doubts whether the id splits an object, as a code of weekdays does, with the column that may be the id.
 
         The rows are those that were looked at. All codes are 0 if the id is "file" and there is a single file, no
         column of times, or a list of times in each cell.
@@ -647,8 +653,20 @@ class _Proposer:
             text = " has one time throughout each of its cells: is it the id of series? (--id)"
             self.doubts += _said([id.name] * (count_keys(self.series, self.times) == series), text)
             steps = np.diff(np.zeros(1) if self.time_values is None else self.time_values)
-            text = ": rows of others lie between its own, each at another time; if all are of one object, --id file"
-            self.doubts += _said([id.name] * bool(not id.in_blocks and len(steps) and (steps > 0).mean() > 0.99), text)
+            goes_on = len(steps) > 0 and bool((steps > 0).mean() > 0.99)
+            if goes_on and id.in_blocks:  # without longer gaps between its blocks, as there are between stays
+                border = np.diff(id.codes) != 0
+                goes_on = self.is_state(id) and np.median(steps[border]) <= MIN_RUN * np.median(steps[~border])
+            text = ": the times go on from row to row through all of its cells; if these are of one object,"
+            self.doubts += _said([id.name] * bool(goes_on), f"{text} {option('id', (*self.wider(id), 'file')[0])}")
+        if id is not None and "id" not in self.named and series == 1 and (wider := self.wider(id)):
+            text = f" one value throughout, and so {'has' if len(wider) == 1 else 'have'} {listed(wider)}"
+            self.doubts.append(f"{id.name!r} has{text}: which of them would tell objects apart? (--id)")
+
+    def wider(self, id: Column) -> list[str]:
+        """Return the names of columns that are called like ids or places and are the same throughout each of `id`."""
+        called = (c for c in self.unused.values() if looks_like_id(c.name) or {*c.words} & PLACES)
+        return [c.name for c in called if c.distinct > 0 and not (c.varies(id.codes) or self.called_unit(c))]
 
     def id_by_name(self) -> Column | None:
         """Return the column, of those without a role, that is called like an id and tells series apart best; or None.
@@ -826,11 +844,13 @@ class _Proposer:
 
         `self.maybe_values` are the columns of numbers that vary within series, unless nothing else is there without
         channel, ids, standard errors, limits, flags, codes, and numbers that repeat another column or the time, or
-        count blocks of rows. Coordinates are still among them. Also sets `self.errors`, `self.limits`, `self.flags`,
-        `self.coordinates` and `self.value_of`. Sentences for the user are added to `self.doubts`.
+        count measurements or blocks of rows. Coordinates are still among them. Also sets `self.errors`, `self.limits`,
+        `self.flags`, `self.coordinates` and `self.value_of`. Sentences for the user are added to `self.doubts`.
         """
         self.value_of = _errors_by_name(self.unused.values())
-        self.errors = [name for name, c in self.unused.items() if c.is_error or name in self.value_of]
+        means = any(c.words and MEANS.issuperset(c.words) for c in self.unused.values())  # next to which sd is an error
+        bare = {name for name, c in self.unused.items() if means and c.numeric and {"".join(c.words)} & ERRORS}
+        self.errors = [name for name, c in self.unused.items() if c.is_error or name in {*self.value_of, *bare}]
         self.limits = [name for name, c in self.unused.items() if c.numeric and LIMIT.search(" ".join(c.words))]
         flags = [name for name, c in self.unused.items() if c.is_flag or {*c.words} & OPERATORS]
         some = {name for name in flags if 0 < (self.unused[name].codes >= 0).sum() < self.rows}  # filled in some rows
@@ -848,8 +868,15 @@ class _Proposer:
             text = f"{untimed:,} of {self.rows:,} rows seen have no time: --untimed static reads them as facts"
             self.doubts.append(text)
         self.maybe_values = [c for c in self.maybe_values if c is not channel]
-        self.leave_out([c for c in self.maybe_values if c.is_code], ": codes or numbers of something, and not read")
+        text = ": codes or numbers of something, and not read"
+        self.leave_out([c for c in self.maybe_values if c.is_code], text)
+        spread = any(_bare_name(self.unused[name].words) == "" for name in self.errors)  # of the values next to it
+        alone = {"n", "count"} if spread else set()
+        counts = [c for c in self.maybe_values if c.counts_measurements or alone & {"".join(c.words)}]
+        self.leave_out(counts, ": numbers of the measurements of a value, and not read")
         kept: dict[float, list[Column]] = {}  # by their largest number
+        if time is not None and time.numeric:
+            kept[time.known.max(initial=0)] = [time]
         for c in sorted(self.maybe_values, key=lambda c: VALUE.rank(c.words)):
             alike = kept.setdefault(c.known.max(initial=0), [])
             alike += [c] * (not any(map(c.repeats_numbers, alike)))
@@ -858,11 +885,29 @@ class _Proposer:
         if "positions" not in self.named:
             self.find_scale(channel)
         if time is not None:
-            said = [c for c in self.maybe_values if self.says_time(c)]
-            self.leave_out(said, ": times again, and not read")
+            self.leave_out_times(time)
+        if _made_up(self.source.kinds):
+            self.leave_out([c for c in self.maybe_values if c.is_serial], text)
         counted = [c for c in self.maybe_values if c.distinct > MOST_STATES and c.counts and self.is_state(c)]
         first = option("id", *(c.name for c in counted[:1]))
         self.leave_out(counted, f": numbers that count blocks of rows, and not read; {first}, if each is a series")
+
+    def leave_out_times(self, time: Column) -> None:
+        """Take what says the time again (`says_time`) off the possible values; say which dates differ from numbers.
+
+        Of the columns that are taken off, those that are called as the column of times is, and do not keep pace with
+        it, are said to be times of other values.
+        """
+        said = [c for c in self.maybe_values if self.says_time(c)]
+        axes = [c for c in said if not c.whole and self.unit_of_time(c) and not self.keeps_pace(c)]
+        self.leave_out([c for c in said if c not in axes], ": times again, and not read")
+        text = f": times other than those of {time.name!r}, and not read; values measured at these need rows of their"
+        self.leave_out(axes, f"{text} own")
+        if "time" not in self.named and self.time_values is not None and not time.dates:
+            dated = (c for c in self.varying.values() if len(c.formats) < 2 and c.distinct >= MIN_ASCENDING)
+            days = ((c, c.days) for c in dated)
+            others = [c for c, each in days if each is not None and not self.in_step(each, self.time_values)]
+            self.say_times(time, others)
 
     def leave_out(self, columns: Sequence[Column], text: str) -> None:
         """Take columns off the possible values, and say so by `text`, unless no other would be left."""
@@ -961,33 +1006,46 @@ class _Proposer:
     def says_time(self, column: Column) -> bool:
         """Return whether a column says the time of each row again, as the end of an interval does next to its begin.
 
-        Its numbers keep pace with the times, as ages do, or count the rows, and may begin anew, as trials do, or are
-        days such as 20240331.5; or they go one way within series, and differ only where the times do, and are called
-        like times, or are consecutive whole numbers that differ wherever the times do.
+        Its numbers keep pace with the times or other dates, as ages do, or count the rows, and may begin anew, as
+        trials do, or are days such as 20240331.5; or they go one way within series, and differ only where the times do,
+        and are called like times, or as the column of times is, or are consecutive whole numbers that differ wherever
+        the times do.
         """
         if column.numbers_rows or (column.packs_days and column.goes_one_way(self.series)):
             return True
-        named, codes = TIME.fits(column.words), column.codes
-        if not (named or column.counts) or not column.goes_one_way(self.series):  # which is seen soonest
-            return self.keeps_pace(column)
-        both = count_keys(self.series, codes, self.times)
-        again = both == count_keys(self.series, self.times) and (named or both == count_keys(self.series, codes))
+        named, codes = TIME.fits(column.words) or self.unit_of_time(column), column.codes
+        again = False
+        if (named or column.counts) and column.goes_one_way(self.series):  # which is seen soonest
+            both = count_keys(self.series, codes, self.times)
+            again = both == count_keys(self.series, self.times) and (named or both == count_keys(self.series, codes))
         return again or self.keeps_pace(column)
 
+    def unit_of_time(self, column: Column) -> bool:
+        """Return whether the name of a column ends as that of the time does, as those of "UV ml" and "Cond ml" do."""
+        time = self.column("time")
+        return time is not None and len(time.words) > 1 and time.words[-1:] == column.words[-1:]
+
     def keeps_pace(self, column: Column) -> bool:
-        """Return whether a column is the time within each series, in a unit such as hours, rounded or nearly."""
-        if self.time_values is None or column.numbers is None or column.distinct < MIN_ASCENDING:
-            return False
-        known = np.isfinite(self.time_values) & np.isfinite(column.numbers)
-        times, numbers, series = self.time_values[known], column.numbers[known], self.series[known]
-        if not len(series) or series.min() < 0:
+        """Return whether a column is a time within each series, in a unit such as hours, rounded or nearly.
+
+        It is that of the rows, or of another column of dates.
+        """
+        days = [c.days for c in self.unused.values() if c.dates and c.distinct >= MIN_ASCENDING]
+        known = [times for times in (self.time_values, *days) if times is not None]
+        return column.numbers is not None and any(self.in_step(column.numbers, times) for times in known)
+
+    def in_step(self, numbers: np.ndarray, times: np.ndarray) -> bool:
+        """Return whether numbers are, within each series, times in another unit, or nearly; both float64 [rows]."""
+        known = np.isfinite(times) & np.isfinite(numbers)
+        times, numbers, series = times[known], numbers[known], self.series[known]
+        if len(different := np.unique(numbers)) < MIN_ASCENDING or series.min() < 0:
             return False
         sizes = np.maximum(np.bincount(series), 1)
         times, numbers = (each - (np.bincount(series, each) / sizes)[series] for each in (times, numbers))
         pace = (times * numbers).sum() / max((times**2).sum(), np.finfo(float).tiny)
         if not (abs(pace / PACES - 1) < SLACK).any():
             return False
-        step = 1.01 * np.diff(np.unique(column.numbers[known])).min()  # to which they are rounded
+        step = 1.01 * np.diff(different).min()  # to which they are rounded
         near = max(SLACK * np.ptp(numbers), step if step < 4 * SLACK * np.ptp(numbers) else 0)
         return bool(np.ptp(numbers - pace * times) < near)
 
@@ -1022,6 +1080,7 @@ class _Proposer:
         unread = {*(c.name for c in self.maybe_values), *self.varying.keys() - self.varying_numbers.keys()}
         unread -= {*self.flags, *self.outcomes}
         self.say_unread([c for name, c in self.varying.items() if name in unread], channel)
+        self.say_spans([c for c in map(self.columns.get, values) if c is not None])
         id = self.column("id")
         if id is not None and not (channel or self.given.get("wide") or "id" in self.named or looks_like_id(id.name)):
             text = f": if it says what was measured, and not of what, --id file {option('channel', id.name)}"
@@ -1030,18 +1089,39 @@ class _Proposer:
             flux = [c.name for c in self.maybe_values if c.name != value.name and value.is_magnitude_of(c)][:1]
             text = f": {value.name!r} has its signs, as magnitudes that are made of negative fluxes; else"
             self.doubts += _said(flux, f"{text} {option('values', *flux)}")
-        at_times = [name for name in values if TIME_NAME.fullmatch(name)]
+        at_times, numbered = [name for name in values if TIME_NAME.fullmatch(name)], ""
         for stem, names in _repeated(values).items():
-            hours = len(names) % 24 == 0  # or parts of hours
-            at_times = names if not stem or TIME.fits(pieces(stem)) or hours else at_times
+            hours = len(names) % 24 == 0 or self.fill_steps(len(names))  # or parts of hours
+            if not stem or TIME.fits(pieces(stem)) or hours:
+                at_times, numbered = names, f"; for one of each row, {option('numbered', stem)}" if stem else ""
         if len(at_times) > max(MIN_TIME_NAMES - 1, len(values) / 2):
-            text = f"the names of the columns {listed(values)} look like times, and each is read as a channel; for one"
-            self.doubts.append(f"{text} series of all, make a row of each first (pandas.melt)")
+            text = f"the names of the columns {listed(at_times)} look like times, and each is read as a channel; for"
+            self.doubts.append(f"{text} one series of all, make a row of each first (pandas.melt){numbered}")
         self.doubts += [f"not all is read: {text}" for text in self.source.said_unreadable]
         if self.given.get("wide"):
             self.say_marks([self.columns[name] for name in values])
             text = ", which are read of tables with a row for each value"
             self.doubts += _said(self.errors, f" look like standard errors{text}", f" looks like standard errors{text}")
+
+    def say_spans(self, values: Sequence[Column]) -> None:
+        """Say in `self.doubts` which of the columns of values is the time from the dates of a row to others of it."""
+        time = self.column("time")
+        dated = [c for c in self.unused.values() if c.dates and c.days is not None and c.distinct >= MIN_ASCENDING]
+        for other in dated if time is not None and time.days is not None else ():
+            span = abs(other.days - self.time_values)  # pyright: ignore
+            spans = [c for c in values if c.numbers is not None and self.in_step(c.numbers, span)]
+            text = f": the time from {time.name!r} to {other.name!r}, and read as values; leave out"  # pyright: ignore
+            self.doubts += _said((c.name for c in spans), f"{text} by --values what is none")
+            values = [c for c in values if c not in spans]
+
+    def fill_steps(self, count: int) -> bool:
+        """Return whether numbered columns, 12 or more, may be the days, weeks or months in each step of the dates."""
+        time = self.column("time")
+        if time is None or time.days is None or count < 12:
+            return False
+        steps = np.diff(time.days)[np.diff(self.series) == 0]
+        step = np.median(steps[steps > 0]) if (steps > 0).any() else 0.0
+        return bool((abs(step * 86_400 / count / CLOCKS[4:7] - 1) < 0.05).any())
 
     def say_marks(self, values: Sequence[Column]) -> None:
         """Say in `self.doubts` which of the columns of values only mark the rows in which another is 0 or missing."""
@@ -1077,7 +1157,7 @@ class _Proposer:
         """Return those of the possible values, `self.maybe_values`, that stand out, the likeliest first; or [].
 
         They are called like values. If none are, they are those that have columns of standard errors, if others have
-        none. Else they are those that differ by channel more than within one.
+        none; means are only if a single one is so. Else they are those that differ by channel more than within one.
 
         Before, coordinates are taken off `self.maybe_values`, unless nothing else is there; but if the table has nested
         columns, which may hold the values, they always are.
@@ -1098,6 +1178,8 @@ class _Proposer:
         if named:
             return named
         paired = [c for c in self.maybe_values if c.name in {self.value_of.get(name) for name in self.errors}]
+        if len(paired) > 1:  # of means, none stands out
+            paired = [c for c in paired if not MEANS & {*c.words}]
         if paired and len(paired) < len(self.maybe_values):
             return paired
         if channel is None:
@@ -1290,14 +1372,17 @@ def _bare_name(words: Iterable[str]) -> str:
 def _errors_by_name(columns: Iterable[Column]) -> dict[str, str]:
     """Return the columns of standard errors that are called like a column of values with a mark: {error: value}.
 
-    The mark stands before or behind the name, as in flux_unc, sigmaflux and e_mag. If the name without its mark equals
-    no other, it may be the end of a single one: errvel is the error of mnvel. The column right behind m is its error,
-    too, if it is called dm or em and none of its numbers is negative, or called error alone and all are positive.
-    Columns without numbers are passed over.
+    The mark stands before or behind the name, as in flux_unc, sigmaflux and e_mag, or takes the place of "mean". If the
+    name without its mark equals no other, it may be the end of a single one: errvel is the error of mnvel. The column
+    right behind m is its error, too, if it is called dm or em and none of its numbers is negative, or called error
+    alone and all are positive. Columns without numbers are passed over.
     """
     columns = [c for c in columns if c.numeric]
     marked = [c for c in columns if c.is_error or any(word == "e" or ERROR_MARK.search(word) for word in c.words)]
-    values = {stem: c.name for c in reversed(columns) if c not in marked and (stem := _bare_name(c.words))}
+    values = {}
+    for mean in (MEANS, set()):  # of flux and flux_mean, the first has the name
+        plain = ((c.name, [word for word in c.words if word not in mean]) for c in reversed(columns) if c not in marked)
+        values |= {stem: name for name, words in plain if (stem := _bare_name(words))}
     pairs = {}
     for c, stem in ((c, _bare_name(c.words)) for c in marked):
         likely = [stem] if stem in values else [name for name in values if len(stem) > 1 and name.endswith(stem)]
