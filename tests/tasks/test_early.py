@@ -54,8 +54,7 @@ def test_half_of_a_batch_ends_early_whatever_else_is_in_it():
     assert not torch.equal(cut_tokens(tokens, ends, counter_uniform(3, 1, index, 5)).real.sum(1), after)
 
 
-@pytest.mark.parametrize("join_times", [False, True])
-@pytest.mark.parametrize("window", [None, 6])
+@pytest.mark.parametrize(("join_times", "window"), [(False, None), (True, None), (False, 6)])
 def test_the_network_reads_what_was_known_at_these_times(join_times, window, monkeypatch):
     dataset, seen = series(60), []
 
