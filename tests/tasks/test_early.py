@@ -101,7 +101,9 @@ def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("early")
     rows, labels = two_kinds(40)
     table = write_csv(
-        folder / "t.csv", "id,time,band,flux,seen,kind", [[*row, int(row[1] > 3), labels[row[0]]] for row in rows]
+        folder / "t.csv",
+        "id,time,band,flux,seen,never,some,kind",
+        [[*row, int(row[1] > 3), 0, int(row[0] == rows[0][0]), labels[row[0]]] for row in rows],
     )
     given = ["fit", table, "--channel", "band", "--values", "flux", "--label", "kind", *TINY, "--quiet"]
     given += ["--early", "2", "--first", "seen"]
@@ -144,6 +146,7 @@ def test_a_limit_where_the_flag_is_missing_is_no_flag(tmp_path):
         (["--early", "6h"], ["+6"]),
         (["--first", "seen"], ["--first seen", "--early"]),
         (["--first", "sen", "--early", "2"], ["no column 'sen'", "Did you mean 'seen'?"]),
+        (["--first", "never", "--early", "2"], ["40 of 40 series", "never", "leave --first out"]),
     ],
 )
 def test_fit_refuses_other_times(run, tmp_path, capsys, options, words):
@@ -154,7 +157,13 @@ def test_fit_refuses_other_times(run, tmp_path, capsys, options, words):
     assert not (tmp_path / "run" / "training" / "pretrain").exists()
 
 
-def test_a_run_resumes_with_the_same_flags_alone(run, tmp_path, capsys):
+def test_a_fit_says_which_series_have_no_flag(run, tmp_path, capsys):
+    given = ["fit", run / "t.csv", "--channel", "band", "--values", "flux", "--label", "kind", *TINY]
+    assert command(*given, "--early", "2", "--first", "some", "--out", tmp_path / "run") == 0
+    assert "39 of 40 series have no observation where some is not 0" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_run_resumes_with_the_same_flags_alone():
     from rotarymae.run_folder import identify
 
     dataset, since = series(20), np.arange(20.0)

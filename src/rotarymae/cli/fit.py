@@ -227,12 +227,12 @@ def _read_table(
         series the time of its first flag, NaN without one, or None without --first.
 
     Raises:
-        InputError: options that exclude each other, or a table or labels that cannot be read.
+        InputError: options that exclude each other; a table or labels that cannot be read; no series with a flag.
 
     Warns:
-        InputWarning: rows that are left out; channels whose values never change; a label that looks like durations,
-            next to a column that seems to say which of them were cut short (censored), without --event or --task
-            classification.
+        InputWarning: series without a flag; rows that are left out; channels whose values never change; a label that
+            looks like durations, next to a column that seems to say which of them were cut short (censored), without
+            --event or --task classification.
     """
     known = None if start is None else start.require_series()
     errors = config.errors if known is None else known.errors
@@ -250,6 +250,11 @@ def _read_table(
     if labels.name is not None and labels.event is None and labels.task != "classification":
         _warn_if_censored(labels.name, labels.source(labels.name, layout, table)[0].columns)
     since = None if labels.first is None else first_flagged(dataset, table, layout, labels.first)
+    if since is not None and (unflagged := int(np.isnan(since).sum())):
+        text = f"{unflagged:,} of {len(dataset):,} series have no observation where {labels.first} is not 0"
+        if unflagged == len(dataset):
+            raise InputError(f"{text}, from which --early could count; name another column, or leave --first out.")
+        warnings.warn(f"{text}: they are learnt from whole alone (--early).", InputWarning, stacklevel=2)
     return dataset, targets, split_by, asdict(replace(layout.with_values_of(dataset), objects=None)), since
 
 
