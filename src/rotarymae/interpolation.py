@@ -33,6 +33,7 @@ QUERIES_PER_PASS = 4096  # queries per pass of the decoder
 # More queries than this per observation are a curve: pre-training hides at most about so many for each visible one.
 CURVE = 4
 Step = Callable[[int, int], None] | None  # called with (steps done, steps in all)
+MOST_ERRORS = 3.0  # standard errors that a band of observations may lie beyond the limits of training
 DEVIATION = math.erf(math.sqrt(0.5))  # of a normal distribution lies within one standard deviation
 
 
@@ -242,7 +243,9 @@ def interpolate(
     scaler = preprocessor.values
     likelihood = model.likelihood if calibration is None else calibration.answers
     parameters, widens = torch.from_numpy(scaled[..., :-1]), scaled[..., -1]
-    mean = likelihood.mean(parameters).numpy()
+    # A prediction beyond all values of training is none, least of all where the way back to units is exponential.
+    mean = scaler.within_limits(likelihood.mean(parameters).numpy(), channels)
+    parameters[..., 0] = torch.from_numpy(mean)
     centre = scaler.inverse(mean, channels)
     if not likelihood.has_spread:
         return Interpolation(distance, centre, None, parameters, likelihood)
@@ -250,11 +253,20 @@ def interpolate(
     variance = likelihood.std(parameters).numpy() ** 2
     extra = widens * np.maximum(scaler.spread_about(mean, channels) ** 2 - variance, 0.0)
     parameters = likelihood.widen(parameters, torch.from_numpy(extra).log(), normal=False)
+    spare = 0.0
     if given.errors is not None:
         errors = torch.from_numpy(scaler.standard_errors(centre, given.errors, channels))
-        parameters = likelihood.widen(parameters, 2 * errors.log())
-    shares = (*SHOWN_BANDS, DEVIATION)
-    bands = bands_of(likelihood, parameters, lambda edge: scaler.inverse(edge, channels), shares)
+        parameters, spare = likelihood.widen(parameters, 2 * errors.log()), MOST_ERRORS * errors.numpy()
+
+    def unscale(edge: np.ndarray) -> np.ndarray:
+        """Return edges of bands, [n, V], in the table's units.
+
+        Edges beyond the limits of training are moved to them; with errors, to within three standard errors of them.
+        """
+        within = scaler.within_limits(edge, channels)
+        return scaler.inverse(np.clip(edge, within - spare, within + spare), channels)
+
+    bands = bands_of(likelihood, parameters, unscale, (*SHOWN_BANDS, DEVIATION))
     lower, upper = bands.pop(DEVIATION)
     return Interpolation(distance, centre, (upper - lower) / 2, parameters, likelihood, bands)
 

@@ -48,7 +48,8 @@ def surroundings(
     - the straight line between neighbours; before the first or after the last observation, the value of that one;
     - the latest value; before the first observation, the value of that one;
     - the mean of the channel, as if one more observation were 0;
-    - its drift: the line, to which the channel's mean slope is added before the first and after the last observation;
+    - its drift: the line, to which the channel's mean slope is added before the first and after the last observation,
+      for at most as long as the channel was observed;
     - the value a season away; the mean without a season;
     - the line plus what a season away changed; the line without a season.
 
@@ -70,8 +71,8 @@ def surroundings(
         return _surroundings_in_space(visible, positions, features)
     observed = observe(visible, features)
     # What is the same for all observations of a channel lies on any line between two of them.
-    values = torch.cat([observed.values, *traits(observed), slope(observed)], -1)
-    every = observed._replace(values=values, mean=observed.mean.repeat(1, 1, TRAITS + 1))
+    values = torch.cat([observed.values, *traits(observed), *trend(observed)], -1)
+    every = observed._replace(values=values, mean=observed.mean.repeat(1, 1, TRAITS + 2))
     times, channel = flat_queries(positions.to(visible.positions.dtype), features)
     numbers = neighbours_at(every, times, channel).unflatten(2, (-1, 1)).movedim(2, 0)
     line, before, after, nearness, nearness2, _, _, mean, count = numbers[0].unbind(-1)
@@ -88,13 +89,16 @@ def surroundings(
     number = (3 * count).expm1()
     # As if one more observation had the mean of the training values, 0: a mean of two is no better than it.
     mean = mean * number / (number + 1)
-    slopes = numbers[-1, ..., 0]
-    drift = line + torch.where(side == BEYOND, torch.where(opened, distance, -distance), 0.0) * slopes
+    slopes, span = numbers[TRAITS:, ..., 0]
+    # A trend is carried on for as long as it was seen: two values within a minute say nothing of the next year.
+    ahead = torch.minimum(distance, span)
+    drift = line + torch.where(side == BEYOND, torch.where(opened, ahead, -ahead), 0.0) * slopes
     seasonal, change = mean, line
     if season > 0:
         start = times - torch.where(opened, gap, torch.where(closed, -gap2, 0.0))[..., 0]
         end = times + torch.where(closed, gap2, torch.where(opened, -gap, 0.0))[..., 0]
-        seasonal, change = a_season_away(observed, times, channel, features, season, start, end, line, mean, slopes)
+        trends = slopes, span
+        seasonal, change = a_season_away(observed, times, channel, features, season, start, end, line, mean, *trends)
     guesses = torch.stack([line, torch.where(opened, before, after), mean, drift, seasonal, change], -1)
     described = torch.stack([torch.ones_like(line), *numbers[1:TRAITS, ..., 0]], -1)
     return Surroundings(*(by_query(part, features) for part in (guesses, distance, side, described)))
@@ -111,6 +115,7 @@ def a_season_away(
     line: Float[Tensor, "B Q W"],
     mean: Float[Tensor, "B Q W"],
     slopes: Float[Tensor, "B Q W"],
+    span: Float[Tensor, "B Q W"],
 ) -> tuple[Float[Tensor, "B Q W"], Float[Tensor, "B Q W"]]:
     """Predict Q queries in each of B rows from observations whole seasons earlier and later, by two methods.
 
@@ -134,6 +139,7 @@ def a_season_away(
             observed.
         mean: of the query's channel; the first prediction where no season was observed.
         slopes: mean slope of the query's channel.
+        span: how long the query's channel was observed; the mean slope counts for at most as long.
 
     Returns:
         The first and the second predictions.
@@ -156,7 +162,8 @@ def a_season_away(
     gap = PACE * (1 / near[..., 3:5].amax(-1).clamp(min=1e-9) - 1)
     seen = (1 / (1 + (gap / (season * NEAR_SEASON)) ** 4)).unflatten(1, away.shape[1:])
     share = ((times - start) / (end - start).clamp(min=1e-6)).clamp(0, 1)[:, None, :, None]
-    offset = there - before - (after - before) * share + further[..., None] * slopes[:, None]
+    skipped = torch.minimum(torch.maximum(further[..., None], -span[:, None]), span[:, None])
+    offset = there - before - (after - before) * share + skipped * slopes[:, None]
 
     def average(part: Tensor, weight: Tensor, otherwise: Tensor) -> Tensor:
         """Return the mean over axis 1 of `part`, with these weights, and of `otherwise` with the small weight 1e-4."""
@@ -166,11 +173,12 @@ def a_season_away(
     return seasonal, line + average(offset, seen.prod(1), torch.zeros_like(line))
 
 
-def slope(observed: Observed) -> Float[Tensor, "B E W"]:
-    """Return the mean slope of each observation's channel: last minus first value, over the time between them.
+def trend(observed: Observed) -> tuple[Float[Tensor, "B E W"], Float[Tensor, "B E W"]]:
+    """Return the mean slope of each observation's channel, and how long the channel was observed.
 
-    It is 0 for a channel that was observed at one time only, and for missing observations. There are B rows of E
-    observations with W numbers each.
+    The slope is the last minus the first value, over the time between them, which is the second result. Both are 0 for
+    a channel that was observed at one time only, and for missing observations. There are B rows of E observations with
+    W numbers each.
     """
     values, times, channel = observed.values, observed.times[..., None], observed.channel
     real = channel.isfinite()
@@ -180,7 +188,8 @@ def slope(observed: Observed) -> Float[Tensor, "B E W"]:
     (begin, end), (low, high) = (
         [channel_sum(part * edge[..., None], observed.number) for edge in edges] for part in (times, values)
     )
-    return torch.where(end > begin, (high - low) / (end - begin).clamp(min=1e-6), 0.0) * real[..., None]
+    slope = torch.where(end > begin, (high - low) / (end - begin).clamp(min=1e-6), 0.0) * real[..., None]
+    return slope, ((end - begin) * real[..., None]).expand_as(slope)
 
 
 def traits(observed: Observed) -> tuple[Float[Tensor, "B E W"], ...]:

@@ -108,6 +108,17 @@ def test_what_lies_around_a_query():
     assert outputs(asked, preprocessor).flatten().tolist() == [0, 0, 1, 1]
 
 
+@pytest.mark.parametrize("season", [0.0, 3.0])
+def test_a_trend_goes_on_for_as_long_as_it_was_seen(season):
+    """0 and 1 within a hundredth: long after them, and long before, nothing is guessed far from these."""
+    positions = torch.tensor([[[5.0, 1], [5.01, 1]]])
+    asked = torch.tensor([[[5.005, 1], [5.015, 1], [400, 1], [-400, 1], [500.001, 1]]])
+    preprocessor = pretrain(waves(), FIT).pipeline.preprocessor
+    around = surroundings(Tokens(torch.tensor([[[0.0], [1]]]), positions), asked, preprocessor, season)  # pyright: ignore
+    assert torch.allclose(around.guesses[0, :, 0, 3], torch.tensor([0.5, 1.5, 2, -1, 2]), atol=1e-2)
+    assert around.guesses.abs().max() < 2.1
+
+
 def in_space():
     """Series of two columns in time and space, with limits: in every second one all values of the first column."""
     draw, parts = np.random.default_rng(0), range(24)

@@ -220,6 +220,25 @@ def test_bands_beyond_the_training_range_hold_what_they_promise(transform):
     assert 0.92 < inside.mean() < 0.995
 
 
+@pytest.mark.parametrize("errors", [None, 1.0, 300.0])
+def test_no_answer_lies_beyond_all_values_of_training(data, errors):
+    """Where values are compressed, a mean of +30 deviations would be that many powers of e away."""
+    heavy = dataclasses.replace(data, values=np.sinh(4 * data.values))
+    model = pretrain(heavy, FIT).pipeline
+    scaler, queries = model.preprocessor.values, grid(heavy, 4)
+    largest = scaler.inverse(scaler.transform(np.full((1, 1), 1e30), np.zeros(1, int)), np.zeros(1, int)).item()
+    assert np.abs(heavy.values).max() < largest < 1e12
+    with torch.no_grad():
+        model.autoencoder.head.bias[0] += 30
+    if errors is not None:
+        queries = dataclasses.replace(queries, errors=np.full((len(queries.times), 1), errors))
+    answer, slack = interpolate(model, heavy, queries), 1 + 1e-6
+    assert (np.abs(answer.mean) <= slack * largest).all() and answer.mean.max() > largest / 100
+    spare = 0 if errors is None else 30 * errors  # a few standard errors
+    assert all((np.abs(edge) <= slack * largest + spare).all() for band in answer.bands.values() for edge in band)
+    assert (answer.std > 0).all() and np.isfinite(answer.scaled_mean).all()
+
+
 def test_without_a_likelihood_there_is_no_deviation(data):
     plain = pretrain(data, dataclasses.replace(FIT, likelihood="point")).pipeline
     found = interpolate(plain, data, grid(data, 2))

@@ -183,7 +183,8 @@ class Interpolations(Program):
             parameters, widens = (
                 _of_channel(part, number, len(known.channel_names or ())) for part in (parameters, widens)
             )
-        scaler, mean = known.values, likelihood.mean(parameters)
+        scaler = known.values
+        mean = scaler.within_limits(likelihood.mean(parameters), number)
         if not likelihood.has_spread:
             return scaler.inverse(mean, number)
         variance = likelihood.std(parameters) ** 2
@@ -192,7 +193,8 @@ class Interpolations(Program):
         half = likelihood.std(parameters)
         if isinstance(likelihood, StudentT):
             half = half * self._deviation(parameters[..., 2])
-        upper, lower = scaler.inverse(mean + half, number), scaler.inverse(mean - half, number)
+        edges = (scaler.within_limits(edge, number) for edge in (mean + half, mean - half))
+        upper, lower = (scaler.inverse(edge, number) for edge in edges)
         return scaler.inverse(mean, number), (upper - lower) / 2
 
     def _deviation(self, freedom: Tensor) -> Tensor:

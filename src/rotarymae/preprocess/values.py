@@ -193,9 +193,20 @@ class ValueScaling(nn.Module):
             values: V values in each row, in the table's units.
             channel: number of each row's channel, from 0.
         """
-        limit = self.limit[channel]
+        return self.within_limits(self.without_limits(values, channel), channel)
+
+    @numpy_too
+    def within_limits(self, scaled: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
+        """Move standardised values beyond the bound of their channel (`limit`) to it; return float64 [..., V].
+
+        No value that a model has learnt from lies beyond it. Columns with "none" come back unchanged.
+
+        Args:
+            scaled: V standardised values in each row.
+            channel: number of each row's channel, from 0.
+        """
+        scaled, limit = scaled.double(), self.limit[channel]
         low, high = ((bound - self.mean[channel]) / self.std[channel] for bound in (-limit, limit))
-        scaled = self.without_limits(values, channel)
         return torch.where(self.as_is, scaled, torch.minimum(torch.maximum(scaled, low), high))
 
     @numpy_too
