@@ -63,9 +63,10 @@ def odd_observations(pipeline: Pipeline, dataset: SeriesDataset, on_step: Step =
 
     A stretch is odd if it lies far from what the rest predicts, or is predicted too well. Stretches of consecutive
     observations of a channel are hidden, so that a jump or a drift cannot be predicted from its other half. Losses are
-    averaged over runs of about 16 observations. The second score is how far the mean loss of an observation's oddest
-    run lies above the median of all runs of its channel, in robust standard deviations; or below it for observations
-    that were hidden one by one, if that is more. `on_step` is called with (steps done, steps in all).
+    averaged over runs of about 16 observations. The second score is the larger of two numbers, both in robust standard
+    deviations: how far the mean loss of an observation's worst predicted run lies above the median of all runs of its
+    channel; and, with observations hidden one by one, how far that of its best predicted run lies below the median.
+    `on_step` is called with (steps done, steps in all).
 
     Returns:
         Two arrays [observations, value columns]; the second is NaN where a channel of a series has fewer than 16
@@ -161,7 +162,7 @@ def _run_means(
 def _deviations(means: np.ndarray) -> np.ndarray:
     """Return how far each value [n, V] lies above its column's median, over the column's robust standard deviation.
 
-    The deviation is that of the values above the median, at least `LEAST_SPREAD`.
+    The deviation is the distance from the median to the upper quartile, over 0.6745; it is at least `LEAST_SPREAD`.
     """
     median, upper = np.quantile(means, (0.5, 0.75), axis=0)
     return (means - median) / np.maximum((upper - median) / 0.6745, LEAST_SPREAD)

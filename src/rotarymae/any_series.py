@@ -153,7 +153,8 @@ class Bank(NamedTuple):
     Attributes:
         units: the U pairs of series and channel; "channel" below is such a pair.
         times, values, residual: [U, n] of each channel; times are infinite behind the last observation.
-        buckets: (numbers of channels among the U, fitted processes), for channels with similar numbers of observations.
+        buckets: for each group of channels with similar numbers of observations the pair (their indices among the U,
+            the processes fitted to them).
         described: expected hyperparameters of each channel.
         joint_rows, joint: the series whose channels are also fitted together, and these processes; None without any.
         left_out: prediction of each visible observation from the others.

@@ -86,7 +86,7 @@ class Calibration(nn.Module):
         """Create an unfitted calibration, which leaves predictions mostly as they are.
 
         The simple methods have about a quarter of the weight together, a distribution with a spread becomes Student's
-        t, and `widens` is above 0 for every query beyond the first or last observation.
+        t, and a band begins to widen (`widens`) as soon as a query is beyond the first or last observation.
 
         Args:
             outputs: number of pairs of channel and value column; each has its offsets.
@@ -115,8 +115,7 @@ class Calibration(nn.Module):
         """Raise InputError if a loaded buffer holds NaN or infinity, or `reach` or `season` is negative."""
         if not all(part.isfinite().all() for part in self.buffers()) or self.season < 0 or (self.reach < 0).any():
             raise InputError(
-                "the calibration in it is damaged: it holds NaN, infinity, a negative reach or a negative season. "
-                "Fit the model anew."
+                "the calibration is damaged: it holds NaN, infinity, a negative reach or a negative season."
             )
 
     @property
@@ -206,7 +205,7 @@ class Calibration(nn.Module):
             return blend(at(knots, around, self.reach) + offsets[output], predicted, guesses)
 
         def squared(knots: Tensor, offsets: Tensor, freedom: Tensor) -> Tensor:
-            """Return half the weighted sum of squared errors of these means, each over `scale`; ignore `freedom`."""
+            """Return half the weighted sum of squared errors of `mean`, each over `scale`; `freedom` is not read."""
             errors = LIKELIHOODS["point"].loss(mean(knots, offsets)[:, None], truth, sides=sides)
             return (weights * errors / scale).sum() / 2
 
@@ -218,7 +217,7 @@ class Calibration(nn.Module):
         uncalibrated, density = self.likelihood.log_variance(parameters), LIKELIHOODS["student_t"]
 
         def unlikely(knots: Tensor, offsets: Tensor, freedom: Tensor) -> Tensor:
-            """Return the weighted sum of the negative log-likelihoods of the hidden values, with these coefficients."""
+            """Return the weighted sum of negative log-likelihoods of the hidden values, calibrated by the arguments."""
             coefficients = at(knots, around, self.reach) + offsets[output]
             constant, slope = coefficients[..., len(BLENDED) :].unbind(-1)
             centre = blended if sides is None else blend(coefficients, predicted, guesses)
@@ -287,7 +286,7 @@ class Calibration(nn.Module):
             return knots, offsets, PRIOR_FREEDOM + FREEDOM_SPREAD * free[2]
 
         def closure() -> Tensor:
-            """Return the loss plus penalties at this step, a scalar, and store its gradient in what is fitted."""
+            """Return the loss plus penalties at this step, a scalar, and store its gradients in the tensors `free`."""
             optimizer.zero_grad()
             rough = free[0].diff(dim=1).square().sum() + (free[0] - center).square().sum() / 50
             rough = rough + GAP_PENALTY * free[0][:, :, TRAITS:].square().sum()
@@ -304,10 +303,11 @@ class Calibration(nn.Module):
 
 
 def prior() -> Float[Tensor, "T C"]:
-    """Return the coefficients before any fit, which leave predictions nearly as the model makes them.
+    """Return the `knots` of an unfitted `Calibration`, float64, which are the same at each side and distance.
 
-    They are float64, with the C coefficients of a query as columns, and a row for each of the T numbers that describe a
-    channel; only the row of the first, the constant 1, differs from 0.
+    A column is one of the C coefficients of a query: the logits of the weights of the model and of each simple method,
+    then constant and slope of the log variance. A row is one of the T traits of a channel; only the row of the first
+    trait, the constant 1, differs from 0. The simple methods together have about a quarter of the weight.
     """
     return torch.tensor([PRIOR, *((0.0,) * len(PRIOR),) * (TRAITS - 1)], dtype=torch.float64)
 
@@ -405,7 +405,7 @@ def hidden_values(pipeline: Pipeline, dataset: SeriesDataset, season: float, see
 
         - 0: how many independent values it counts as;
         - 1: the parameters of the distribution that the model predicts, float64;
-        - 2 to 5: guesses, distance, side and traits of its `surroundings`, a tensor each;
+        - 2 to 5: a tensor for each field of its `Surroundings`: guesses of simple methods, distance, side and traits;
         - 6: the number of its pair of channel and value column, from 0, as `outputs` counts them;
         - 7: the true value, standardised;
         - 8: the side of the limit that it is ("<5": -1, ">5": 1), and 0 for a measured value;

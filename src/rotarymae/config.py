@@ -216,8 +216,8 @@ class RoMAEConfig:
         if widened:
             numbers = ", ".join(f"{field} {value}" for field, value in widened.items())
             warnings.warn(
-                f"size {name!r} with {changes['axes']} position axes: heads are widened so that each axis has an even "
-                f"share of their channels ({numbers}); set embed_dim to choose another width.",
+                f"size {name!r} with {changes['axes']} position axes: heads are widened so that each axis gets an "
+                f"even number of their dimensions ({numbers}); set embed_dim to choose another width.",
                 InputWarning,
                 stacklevel=2,
             )

@@ -193,7 +193,9 @@ def interpolate(
     dataset, (queries, blend) = windows.dataset, queries.of_windows(windows)
     preprocessor.check(dataset)
     if given.errors is not None and given.errors.shape[1] != (V := len(preprocessor.value_names)):
-        raise InputError(f"queries have errors for {given.errors.shape[1]} values, and the model predicts {V}.")
+        raise InputError(
+            f"queries have errors for {given.errors.shape[1]} values; give them for the {V} predicted ones."
+        )
     _warn_if_far(queries, dataset, preprocessor)
     _warn_if_joint(model, queries, dataset)
     has_queries = queries.lengths > 0

@@ -102,7 +102,7 @@ class ClassLabels(Target):
         classes = np.unique(labels)
         if len(classes) < 2:
             raise InputError(
-                f"every series has the label {plain(classes[0])!r}; a classifier needs at least 2 classes."
+                f"every series has the label {plain(classes[0])!r}; a classifier needs at least 2 classes. Add another."
             )
         return labels
 
@@ -263,7 +263,7 @@ class NumberTargets(Target):
         if not self.mean or len(self.mean) != len(self.std) or not all(std > 0 for std in self.std):
             raise InputError(
                 f"the scaling of targets has the means {self.mean} and deviations {self.std}; wanted a positive "
-                "deviation for each mean. Fit anew, or load an undamaged model."
+                "deviation for each mean."
             )
 
     @staticmethod
@@ -314,7 +314,7 @@ class NumberTargets(Target):
         return len(self.mean)
 
     def encode(self, targets: np.ndarray) -> np.ndarray:
-        """Return targets standardised, float32 [S, outputs]; arguments and errors are those of `truth`."""
+        """Return targets [S] or [S, outputs] standardised, as float32 [S, outputs]; NaN stays. Raises as `truth`."""
         return ((self.truth(targets) - np.array(self.mean)) / np.array(self.std)).astype(np.float32)
 
     def truth(self, targets: np.ndarray) -> np.ndarray:

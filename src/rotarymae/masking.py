@@ -44,7 +44,7 @@ class Masking:
     ratio: float | Sequence[float] = 0.75
 
     def __post_init__(self) -> None:
-        """Raise InputError for a kind or ratio that the class refuses; turn a ratio that is a list into a tuple."""
+        """Raise InputError for an unknown kind or a share not between 0 and 1; turn a list of shares into a tuple."""
         choose("masking", self.kind, tuple(MASKINGS))
         mask_range(self.ratio)
         if isinstance(self.ratio, list):
@@ -112,8 +112,8 @@ def _blocks(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tensor,
 
     Args:
         tokens: B rows of N tokens.
-        noise: draws length, offset and order of the blocks: from n to uniform numbers [B, n]. None means torch's global
-            generator.
+        noise: function from n to uniform random numbers [B, n], which decide length, offset and order of the blocks.
+            None means torch's global generator.
         shares: function that draws the share to hide (a number, or one for each row), and a random number for each
             token.
 

@@ -255,7 +255,7 @@ class MaskedAutoencoder(nn.Module):
         features, observed = self.config.features, masked.observed
         if masked.features < features or (observed is not None and observed.shape[2] < features):
             marks = "" if observed is None else f", and marks of observed ones for {observed.shape[2]}"
-            raise InputError(f"hidden tokens have {masked.features} values{marks}; give both for {features}.")
+            raise InputError(f"hidden tokens have {masked.features} values{marks}; give at least {features} of each.")
         target_mask = masked.observed_values[..., :features] if self.config.neighbours else None
         parameters = self.decode(self.context(visible), masked.positions, masked.padding, target_mask)
         if masked.features > features:

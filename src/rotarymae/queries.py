@@ -344,7 +344,7 @@ class QueryTable:
                 that cannot be read; a time, position or error that is infinite or beyond 32 bits.
         """
         if not len(table):
-            raise InputError(f"{name} has no rows; there are no times to interpolate at.")
+            raise InputError(f"{name} has no rows; give one for each time to interpolate at.")
         id, time = layout.id, layout.time
         if time not in table.column_names and "time" in table.column_names:
             time = "time"  # as `interpolate` itself writes it

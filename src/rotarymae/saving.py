@@ -306,10 +306,7 @@ def check_parts(pipeline: Pipeline) -> None:
     config, known = encoder_of(pipeline.model).config, pipeline.preprocessor
     of_tokens = operator.attrgetter("features", "axes", "input_features")
     if pipeline.autoencoder is not None and of_tokens(pipeline.autoencoder.config) != of_tokens(config):
-        raise InputError(
-            "the autoencoder and the model read tokens of different sizes: they do not belong together. Take both from "
-            "one run."
-        )
+        raise InputError("the autoencoder and the model read tokens of different sizes: they do not belong together.")
     if known is not None:
         known.check_statistics()
         if of_tokens(known) != of_tokens(config):
@@ -321,7 +318,7 @@ def check_parts(pipeline: Pipeline) -> None:
         if getattr(pipeline.model, "static_features", 0) != known.static_features and pipeline.labels is not None:
             raise InputError(
                 f"the preprocessor makes {known.static_features} static features, and the model reads "
-                f"{getattr(pipeline.model, 'static_features', 0)}: they do not belong together. Take both from one run."
+                f"{getattr(pipeline.model, 'static_features', 0)}: they do not belong together."
             )
     if pipeline.calibration is not None:
         pipeline.calibration.check()
@@ -331,7 +328,7 @@ def check_parts(pipeline: Pipeline) -> None:
             raise InputError(
                 f"the labels ({pipeline.labels.task}) need a {pipeline.labels.head.__name__} of "
                 f"{pipeline.labels.outputs} outputs, and the model is a {type(pipeline.model).__name__} of "
-                f"{outputs or 'none'}: they do not belong together. Take both from one run."
+                f"{outputs or 'none'}: they do not belong together."
             )
 
 

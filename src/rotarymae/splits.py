@@ -388,7 +388,7 @@ def latest(number: np.ndarray, share: float) -> int:
 def split_off(rows: np.ndarray, classes: np.ndarray | None, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Draw a random share of the rows; return (rest, part), each a selection of `rows` in their order.
 
-    Classes keep their proportions, to whole series, unless the smaller of the two, its series rounded down, has fewer
+    Classes keep their proportions, to whole series, unless the smaller of rest and part, rounded down, has fewer series
     than there are classes. Every class is in the rest, because a class without training series cannot be learnt; of few
     rows the part may then be empty.
 

@@ -29,7 +29,8 @@ class Surroundings(NamedTuple):
         guesses: predictions of the G simple methods, in the order of `GUESSES`, standardised.
         distance: in units of position, to the nearest observation of the same value in the query's channel. Between two
             observations it is the harmonic mean of the distances to both; without any it is 0.
-        side: 0 (`BETWEEN`) two observations, 1 (`BEYOND`) the first or last, or 2 (`NOWHERE`) without any.
+        side: of the query: 0 (`BETWEEN`) if it is between two observations, 1 (`BEYOND`) if before the first or after
+            the last, 2 (`NOWHERE`) if there are none.
         traits: T = 4 numbers that describe the channel: the constant 1, and the three of the function `traits`.
     """
 

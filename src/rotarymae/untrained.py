@@ -102,8 +102,9 @@ def embed_any(
 ) -> np.ndarray:
     """Return one vector for each of S series, float32 [S, D]: the mean over its encoded observations.
 
-    They are encoded as the decoder reads them, so that D is its width. A long series is encoded in pieces, which are
-    weighted by their numbers of observations. Arguments are those of `interpolate_any`.
+    D is the width of the model's decoder, to which observations are encoded. A long series is encoded in pieces, which
+    are weighted by their numbers of observations. `errors` names the last value columns if these are standard errors;
+    `on_step` is called with (pieces done, pieces in all).
     """
     windows, model = _windows(dataset, errors), model.eval()
     vectors = np.zeros((len(windows.series), model.config.decoder_embed_dim))
@@ -145,8 +146,8 @@ class BesideLine:
 def beside_line(model: AnySeries, dataset: SeriesDataset, errors: tuple[str, ...] = ()) -> BesideLine | None:
     """Hide a tenth of some series' observations, predict them, and compare the errors with a straight line's.
 
-    At most 200 series are used, and in each call the same observations are hidden. Arguments are those of
-    `interpolate_any`.
+    At most 200 series are used, and in each call the same observations are hidden. `errors` names the last value
+    columns if these are standard errors.
 
     Returns:
         The median errors; None if all series are shorter than five observations.

@@ -214,7 +214,7 @@ def test_series_and_pictures_are_not_mixed_up(stripes):
         ([], 4, ("no arrays", "at least one")),
         (np.ma.masked_greater(np.ones((2, 8, 8)), 0), 4, ("picture 0", "NaN")),
         ("pictures", 4, ("data is of type str",)),
-        ([[[1, 2], [3]]], 4, ("array 0", "no array of numbers", "inhomogeneous")),
+        ([[[1, 2], [3]]], 4, ("array 0", "no array of numbers", "inhomogeneous", "convert it")),
     ],
 )
 def test_what_cannot_be_used_is_named(arrays, patch_size, parts):

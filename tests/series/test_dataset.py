@@ -641,7 +641,7 @@ def test_same_time_in_two_channels_or_series_is_no_duplicate():
         ({"values": [[1.0, 2.0], [1.0, 2.0]]}, ["series 1", "(2, 1)"]),
         ({"values": [[1.0, 2.0], [[1.0, 2.0]]]}, ["series 1", "(1, 2)"]),
         ({"values": [["a", "b"], [1.0]]}, ["series 0", "values", "<U1"]),
-        ({"values": [[1.0, [2.0]], [1.0]]}, ["series 0", "values", "no array of numbers"]),
+        ({"values": [[1.0, [2.0]], [1.0]]}, ["series 0", "values", "no array of numbers", "convert it"]),
         ({"times": [[[0.0, 1.0]], [0.0]]}, ["series 0", "times", "(1, 2)"]),
         ({"times": [[], [0.0]], "values": [[], [1.0]]}, ["1 of 2 series", "0"]),
         ({"times": [np.array(["2020"], "M8[D]"), []], "values": [[1.0], []]}, ["1 of 2 series", "no observation: 1"]),

@@ -89,6 +89,11 @@ def test_train_calibrates_and_a_saved_pipeline_answers_alike_unless_it_is_damage
     pipeline.save(tmp_path / "model")
     with refuses("knots", "NaN", error=ModelDirectoryError):
         load(tmp_path / "model")
+    pipeline.calibration.knots.zero_()
+    pipeline.calibration.season.fill_(-1)
+    pipeline.save(tmp_path / "model")
+    with refuses("negative season. Fit or fetch", error=ModelDirectoryError):
+        load(tmp_path / "model")
 
 
 def test_what_lies_around_a_query():

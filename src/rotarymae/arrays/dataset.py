@@ -147,7 +147,7 @@ class ArrayDataset:
             try:
                 given.append(unmasked(array))
             except (TypeError, ValueError) as error:
-                raise InputError(f"array {i} is no array of numbers ({error}).") from error
+                raise InputError(f"array {i} is no array of numbers ({error}); convert it, or leave it out.") from error
         if len(given) and given[0].ndim == len(patch):
             given = [array[..., None] for array in given]
         elif len(given) and given[0].ndim != len(patch) + 1:

@@ -72,9 +72,9 @@ class LabelOptions(LabelColumn):
     on. With fewer than ten series, and no --split-by, there are none. Raise it for surer scores, lower it to train on
     more."""
     split_by: Annotated[str | None, arg(help_behavior_hint="(default: at random)")] = None
-    """Scoring: column, with one value per series, that decides which series are kept out of training: of text whole
-    groups (patients), of numbers or dates the largest, of train and test those that say test. Set it if related series
-    would be on both sides."""
+    """Scoring: column, with one value per series, that decides which series are kept out of training: with words,
+    whole groups (patients); with numbers or dates, the largest; with train and test, those that say test. Set it if
+    related series would be on both sides."""
     folds: Annotated[int | None, arg(help_behavior_hint="(default: one part held out)")] = None
     """Scoring: number of parts of a cross-validation, instead of --holdout: each part is scored by a model trained on
     the others, and later predictions average all models. Set it if series are few; it multiplies the time."""

@@ -428,8 +428,8 @@ def _quiet(g: Groups, where: Mask) -> Floats:
 def _second_peak(g: Groups) -> Floats:
     """Return the largest value outside of each group's outburst as a share of the height of its peak, [G].
 
-    Value and height are measured from the group's median. [G] has a number for each group with observations; NaN if
-    none of them is outside, or the height is 0.
+    The outburst is the observations around the peak (`Groups.outburst`). Value and height are measured from the group's
+    median. [G] has a number for each group with observations; NaN if none of them is outside, or the height is 0.
     """
     return divide(g.reduce(np.fmax, np.where(g.outside, g.x - g.base[g.group], np.nan)), g.height)
 
@@ -669,8 +669,8 @@ def between(groups: Groups, tables: dict[str, Floats], name: str, channel_names:
     - "time of max": the time of the peak of a, less that of b.
 
     The windows are around the peak of the leading channel, the one with the greatest height, its peak less its median
-    (with errors: the largest x / e). With w as the time that this channel takes from half its height to the peak, and
-    back to half, a missing one of the two counting as 0, "at" is from -0.5 w to 0.5 w after the peak, and "after" from
+    (with errors: the largest x / e). Let w be the time that this channel takes from half its height to the peak plus
+    that back to half, a missing one counting as 0. Then "at" is from -0.5 w to 0.5 w after the peak, and "after" from
     0.5 w to 1.5 w.
 
     Args:

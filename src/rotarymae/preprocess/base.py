@@ -144,6 +144,5 @@ def require_positive(**statistics: torch.Tensor) -> None:
     for name, tensor in statistics.items():
         if not bool(((tensor > 0) & torch.isfinite(tensor)).all()):
             raise InputError(
-                f"the preprocessor's {name} are not all positive and finite: the saved model is damaged or was edited; "
-                "take another copy of it."
+                f"the preprocessor's {name} are not all positive and finite: the saved model is damaged or was edited."
             )

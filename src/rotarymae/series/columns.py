@@ -134,7 +134,8 @@ def flat_arrays(
             array = array.astype(np.float64) if array.dtype == object or array.size == 0 else array
         except (TypeError, ValueError) as error:
             expected = "numbers" if axes == 2 else "numbers, or of datetime64 or timedelta64"
-            raise InputError(f"series {listed([id])}: {what} is no array of {expected} ({error}).") from error
+            text = f"series {listed([id])}: {what} is no array of {expected} ({error}); convert it."
+            raise InputError(text) from error
         usual = 0 < array.ndim <= axes and array.dtype.kind in ("fiubMm" if axes == 1 else "fiub")
         array = array[:, None] if usual and array.ndim < axes else array
         first = parts[0] if parts else array

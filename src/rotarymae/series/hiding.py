@@ -43,7 +43,7 @@ def with_thinned(dataset: SeriesDataset, copies: int, seed: int = 0) -> SeriesDa
     """Return the S series, followed by copies of them that lack some observations.
 
     A copy keeps its first observation. It keeps each other one with a probability that is drawn for the copy from 0.3
-    to 1. The order is that of `with_early`.
+    to 1. The copies come S at a time, in the order of the series.
 
     Args:
         copies: number of copies of each series.

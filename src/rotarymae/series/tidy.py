@@ -359,10 +359,11 @@ def suspects(rows: Observations) -> Observations:
     """Return the rows, with a doubt in the report for values that look like codes for "not observed", such as -999.
 
     Such a value is the largest or smallest of its column, or of its channel in this column. It lies five times as far
-    from the median as any other, and by 20 robust deviations; by 100 if it occurs fewer than ten times, by 1,000 if it
-    occurs once and is not whole. For numbers of nines 20 always do, and a negative one next to positive numbers needs
-    not lie far away. With fewer than 20 values only numbers of nines count. Limits ("<5") and a standard error of 0 are
-    never meant. There is one doubt for each number, which names all its columns and channels. No row is changed.
+    from the median as any other, and at least 20 robust deviations from it; 100 if it occurs fewer than ten times,
+    1,000 if it occurs once and is not whole. For a number of nines 20 are always enough, and for a negative one next to
+    positive numbers any distance is. With fewer than 20 values only numbers of nines count. Limits ("<5") and a
+    standard error of 0 are never meant. There is one doubt for each number, which names all its columns and channels.
+    No row is changed.
     """
     values, parts = measured(rows), by_channel(rows)
     places: dict[float, list[tuple[str, Any, np.ndarray]]] = {}  # column, channel and rows of each such value

@@ -68,9 +68,10 @@ class Rule:
     def rank(self, words: Sequence[str]) -> float:
         """Return how well a column's name, split into `words` by `pieces`, fits this rule: the smaller the better.
 
-        It is the index of the name's first word in `self.words`; less half of their number if the name has a word of
-        `self.better`; plus 0.25 and 0.01 for each word for a name of several, among which a single letter does not
-        count. It is infinity for a name without any of `self.words`, or with one of `self.never`.
+        It is the least index of the name's words in `self.words`; a single letter counts only if it is the whole name.
+        Half the number of `self.words` is subtracted for a word of `self.better`; 0.25, and 0.01 for each word, are
+        added for a name of several words. It is infinity for a name without any of `self.words`, or with one of
+        `self.never`.
         """
         alone = len(words) == 1  # as t is a time, and T_Reactor none
         places = [self.words.index(word) for word in words if word in self.words and (alone or len(word) > 1)]
@@ -224,13 +225,13 @@ class Column:
 
     @property
     def counts_measurements(self) -> bool:
-        """Whether its whole numbers say, by its name, of how many measurements a value was made, as NbPoints do."""
+        """Whether it holds whole numbers, and its name says that they count measurements, as NbPoints does."""
         glued = re.fullmatch("({})({})".format(*map("|".join, (COUNTS, COUNTED))), "".join(self.words[-2:]))
         return self.whole and bool(glued or (COUNTS & {*self.words} and COUNTED & {*self.words}))
 
     @property
     def is_serial(self) -> bool:
-        """Whether its whole numbers may be those of orders: large ones in no steps, of which more than half differ."""
+        """Whether it may hold serial numbers: large whole ones without a common step, more than half of them unlike."""
         rows, different = len(self.codes), np.unique(self.known)
         if not (self.whole and 2 * len(different) > rows > 1 and np.median(self.known) > MIN_APART * rows):
             return False
@@ -238,14 +239,15 @@ class Column:
 
     @property
     def is_flag(self) -> bool:
-        """Whether its name suggests flags of quality, as temp_qc does, and no object, and it has no fractions."""
+        """Whether it has texts or whole numbers, and its name suggests flags of quality, as temp_qc, not objects."""
         return (self.text or self.whole) and bool(FLAG.search(" ".join(self.words))) and not {*self.words} & {*IDS}
 
     @property
     def is_code(self) -> bool:
-        """Whether its whole numbers name something, by its name, as bikeid, or as they lie apart, as those of ships.
+        """Whether it holds whole numbers that name something: by its name, as bikeid, or by their gaps, as of ships.
 
-        By its name it does not if they change slowly and up and down, as a stock index does.
+        By its name they do unless they go up and down in small steps, as a stock index does. By their gaps they do if
+        each comes three times on average, and their range is 1,000 times their count. False if all are below 1,000.
         """
         if not self.whole or self.known.max() < MIN_CODE:
             return False
@@ -257,13 +259,19 @@ class Column:
         return bool(3 * self.distinct <= len(self.codes) and span > step * MIN_APART * self.distinct > step * MIN_APART)
 
     def repeats_numbers(self, other: Column) -> bool:
-        """Return whether its numbers, more than two different ones, are those of another in all rows that have both."""
+        """Return whether its numbers equal those of another column in all rows that have both.
+
+        False if it has at most two different numbers, or if at most half of the rows have both.
+        """
         both = np.isfinite(self.numbers) & np.isfinite(other.numbers)  # pyright: ignore
         equal = (self.numbers[both] == other.numbers[both]).all()  # pyright: ignore
         return bool(self.distinct > 2 and 2 * both.sum() > len(both) and equal)
 
     def is_magnitude_of(self, flux: Column) -> bool:
-        """Return whether it is negative just where a column of fluxes is, and never near 0, as a flux is."""
+        """Return whether it has the signs of a column of fluxes in all rows, but none of its numbers is near 0.
+
+        At least one of its numbers must be negative, and one flux positive.
+        """
         if not (self.known < 0).any() or not (flux.known > 0).any() or flux.numbers is None:
             return False
         near = 2 * abs(self.known).min() < np.median(abs(self.known))
@@ -271,7 +279,7 @@ class Column:
 
     @property
     def counts(self) -> bool:
-        """Whether its numbers are consecutive whole ones in any order, as 1, 2, 3, at least two, and some repeat."""
+        """Whether its numbers are at least two consecutive whole ones in any order, as 3, 1, 2, and some repeat."""
         return self.whole and 1 < np.ptp(self.known) + 1 == len(np.unique(self.known)) < len(self.known)
 
     @property
@@ -283,7 +291,7 @@ class Column:
 
     @property
     def numbers_rows(self) -> bool:
-        """Whether its whole numbers, more than four, rise by 1 from row to row, or begin anew at 0 or 1."""
+        """Whether it has over four different whole numbers, over 95 % of them 1 more than the one before, or 0 or 1."""
         goes_on = (np.diff(self.known) == 1) | np.isin(self.known[1:], (0, 1))
         return self.whole and self.distinct > MOST_STATES and bool(goes_on.mean() > MOST)
 
@@ -432,9 +440,9 @@ def _formats(column: pa.Array, numbers: np.ndarray | None, named: bool) -> tuple
 
 
 def _has_points(column: pa.Array) -> bool:
-    """Return whether all cells of a column of texts are times of day such as 8.15, of at least 20 kinds and 4 hours.
+    """Return whether all cells of a column of texts are times of day such as 8.15: 20 different ones, in 4 hours.
 
-    Other numbers of two decimals have some beyond .59 then.
+    Of so many other numbers with two decimals, some would be beyond .59.
     """
     known = cells.without_missing(column).drop_null().unique() if cells.is_text(column.type) else []
     if len(known) < MIN_POINTED or not cells.matches(known, r"^([01]?\d|2[0-3])\.[0-5]\d$").all():

@@ -386,9 +386,9 @@ def sniff(path: Path, format: str, header_row: int | None) -> Text:
 def _separated(every: list[str], usual: str, header_row: int | None) -> tuple[list[str], str, int]:
     """Return as many of the lines of a file as show its form, the separator of their cells, and the header's index.
 
-    The separator is that by which the header has most cells and three quarters of the later lines fit it, and the
-    fewest lines stand above it; the `usual` one if none does. If none does with `header_row`, the line that the user
-    named, it is the one by which the lines below it are a table.
+    A separator fits if it gives the header several cells, and three quarters of the later lines fit the header. Of
+    several that fit, that with the fewest lines above the header is taken, then that with most cells; if none does, the
+    `usual` one or, with `header_row`, the line that the user named, the one by which the lines below it are a table.
     """
     for count in HEAD_LINES:
         lines = every[: count + (header_row or 0)]
@@ -532,9 +532,9 @@ def _below_preamble(rows: Sequence[Sequence[str]], filled: Sequence[int], start:
     """Return the index of the header if rows of a preamble are as long as those of the table; else `start`.
 
     They are if `start`, the first row of the table's width, has rows of other lengths below it, or more than five rows,
-    before the first row of values. Then the header is the last row of that width that may be names and has none of
-    that width above it, and at most five between it and the values; else the row right above the values if it may be
-    names, and else the first row of values.
+    before the first row of values. Then the header is the last row of that width that may be names, with a row of
+    another width or none right above it, if at most five rows lie between it and the values. Otherwise it is the row
+    right above the values if that may be names, or else the first row of values.
     """
     width = len(rows[start]) if start < len(rows) else 0
     first = _first_values(rows, filled, width)

@@ -630,8 +630,9 @@ class _Proposer:
 
         A column that is called like an id is taken first. Without one, the id is "file" if there are several files,
         which makes each a series. In a single file, the column is taken whose cells show that it is the id
-        (`id_by_shape`); else the id is "file", too, the table is one series, and a doubt is added to `self.doubts`. So
-        are doubts whether the id splits an object, as a code of weekdays does, with the column that may be the id.
+        (`id_by_shape`); else the id is "file", too, the table is one series, and a doubt is added to `self.doubts`.
+        Other doubts are on a proposed id: it has one time for each cell; its cells divide one object, as weekdays do;
+        or all are the same. For the last two, columns that may be the id instead are named.
 
         The rows are those that were looked at. All codes are 0 if the id is "file" and there is a single file, no
         column of times, or a list of times in each cell.
@@ -715,7 +716,7 @@ class _Proposer:
         It is a text or whole number without missing cells, equal ones of which come in blocks of three rows or more on
         average, and no state of one object (`is_state`). Of several, one with more than one time for each id goes
         first, then texts, then that of most different cells. Else it is a column that tells the rows of one time apart
-        (`names_of_parts`). The result is said.
+        (`names_of_parts`). A sentence for the user on it is added to `self.doubts`.
         """
         blocks = [c for c in self.objects if (c.text or c.whole) and c.distinct > 1 and not c.listed]
         blocks = [c for c in blocks if (c.codes >= 0).all() and c.in_blocks and self.rows / c.runs >= MIN_RUN]
@@ -792,8 +793,9 @@ class _Proposer:
 
         The label is the column that looks like one; the groups are ids whose cells repeat across series, such as
         patients. Either is None without one. Also sets `self.varying`, `self.outcomes` and `self.varying_numbers`. With
-        a single series, or one in each row, all columns with different cells vary. A band or unit that is the same
-        throughout each series is said, and so are ids that cross the one of the series.
+        a single series, or one in each row, all columns with different cells vary. Sentences for the user are added to
+        `self.doubts`: on the groups, on a band or unit that is the same throughout each series, and on a further id
+        that divides series and joins parts of several.
         """
         count = int(self.series.max(initial=-1)) + 1
         one = count in (0, 1, self.rows)  # which does not show what is the same throughout each
@@ -842,10 +844,11 @@ class _Proposer:
     def find_channel(self) -> None:
         """Propose the column of channels, and one of further positions of the rows; set `self.maybe_values`.
 
-        `self.maybe_values` are the columns of numbers that vary within series, unless nothing else is there without
-        channel, ids, standard errors, limits, flags, codes, and numbers that repeat another column or the time, or
-        count measurements or blocks of rows. Coordinates are still among them. Also sets `self.errors`, `self.limits`,
-        `self.flags`, `self.coordinates` and `self.value_of`. Sentences for the user are added to `self.doubts`.
+        `self.maybe_values` are the columns of numbers that vary within series, without the channel, ids, standard
+        errors, limits and flags. Codes, and numbers that repeat another column or the time, or count measurements or
+        blocks of rows, are left out, too, unless no column would be left. Coordinates are still among them. Also sets
+        `self.errors`, `self.limits`, `self.flags`, `self.coordinates` and `self.value_of`. Sentences for the user are
+        added to `self.doubts`.
         """
         self.value_of = _errors_by_name(self.unused.values())
         means = any(c.words and MEANS.issuperset(c.words) for c in self.unused.values())  # next to which sd is an error
@@ -893,10 +896,10 @@ class _Proposer:
         self.leave_out(counted, f": numbers that count blocks of rows, and not read; {first}, if each is a series")
 
     def leave_out_times(self, time: Column) -> None:
-        """Take what says the time again (`says_time`) off the possible values; say which dates differ from numbers.
+        """Take columns that say the time again (`says_time`) off the possible values, and say so in `self.doubts`.
 
-        Of the columns that are taken off, those that are called as the column of times is, and do not keep pace with
-        it, are said to be times of other values.
+        Those that are called as `time`, the column of times, and do not keep pace with it, are said to be times of
+        other values. If `time` holds numbers, columns of dates that do not keep pace with them are named, too.
         """
         said = [c for c in self.maybe_values if self.says_time(c)]
         axes = [c for c in said if not c.whole and self.unit_of_time(c) and not self.keeps_pace(c)]
@@ -920,8 +923,8 @@ class _Proposer:
 
         It holds texts or whole numbers, at most 2,000 different ones, and changes within series, but is no state of the
         object (`is_state`). A column that is called like a channel, or like a class next to units of measurement, goes
-        first; of several, one with a single unit throughout each channel, then the one that leaves the fewest rows of
-        equal series and time, then the one of the best name.
+        first. Of several, one is taken with a single unit throughout each channel, then the one that leaves the fewest
+        rows of equal series and time, then the one of the best name.
 
         Without such a name, it is a column of few classes that tells rows of equal series and time apart. Or, if a
         single column of numbers could be the value, it is a column of texts that explains more than half of the
@@ -964,11 +967,12 @@ class _Proposer:
     def find_scale(self, channel: Column | None) -> None:
         """Propose a column that places rows of one time and channel, such as a depth, as a further position.
 
-        It is proposed if more than a twentieth of all rows repeat the series, time and channel of another. It is the
-        first of the possible values, `self.maybe_values`, whose numbers go one way among such rows and tell them apart,
-        and is taken off these. A sentence for the user on it is added to `self.doubts`. If there is no such column, it
-        is one on the rows that repeat others, next to a channel only if they are so many, and on the fewest classes, at
-        most three, that together tell them apart.
+        It is proposed if more than a twentieth of all rows repeat the series, time and channel of another row. It is
+        the first of the possible values, `self.maybe_values`, whose numbers go one way among such rows and tell them
+        apart, and is taken off these. A sentence for the user on the column is added to `self.doubts`.
+
+        Without such a column, the sentence says how many rows repeat others, and by which columns of classes, as few as
+        possible and at most three, they can be told apart. Next to a channel, a twentieth of rows or less is not said.
 
         Args:
             channel: the column of channels; None without one.
@@ -1006,10 +1010,13 @@ class _Proposer:
     def says_time(self, column: Column) -> bool:
         """Return whether a column says the time of each row again, as the end of an interval does next to its begin.
 
-        Its numbers keep pace with the times or other dates, as ages do, or count the rows, and may begin anew, as
-        trials do, or are days such as 20240331.5; or they go one way within series, and differ only where the times do,
-        and are called like times, or as the column of times is, or are consecutive whole numbers that differ wherever
-        the times do.
+        It does in each of these cases:
+
+        - Its numbers keep pace with the times or other dates (`keeps_pace`), as ages do.
+        - They count the rows, and may begin anew, as those of trials do.
+        - They are days such as 20240331.5, and go one way within series.
+        - They go one way within series and differ only where the times do. Besides, the column is called like a time or
+          as the column of times is; or they are consecutive whole numbers, and differ wherever the times do.
         """
         if column.numbers_rows or (column.packs_days and column.goes_one_way(self.series)):
             return True
@@ -1021,21 +1028,21 @@ class _Proposer:
         return again or self.keeps_pace(column)
 
     def unit_of_time(self, column: Column) -> bool:
-        """Return whether the name of a column ends as that of the time does, as those of "UV ml" and "Cond ml" do."""
+        """Return whether a column's name ends in the last word of the time's, which has several: "UV ml", "Cond ml"."""
         time = self.column("time")
         return time is not None and len(time.words) > 1 and time.words[-1:] == column.words[-1:]
 
     def keeps_pace(self, column: Column) -> bool:
-        """Return whether a column is a time within each series, in a unit such as hours, rounded or nearly.
+        """Return whether a column holds the times of the rows, or another column's dates, in another unit (`in_step`).
 
-        It is that of the rows, or of another column of dates.
+        The numbers may be rounded, and count from anywhere in each series, as hours since its start do.
         """
         days = [c.days for c in self.unused.values() if c.dates and c.distinct >= MIN_ASCENDING]
         known = [times for times in (self.time_values, *days) if times is not None]
         return column.numbers is not None and any(self.in_step(column.numbers, times) for times in known)
 
     def in_step(self, numbers: np.ndarray, times: np.ndarray) -> bool:
-        """Return whether numbers are, within each series, times in another unit, or nearly; both float64 [rows]."""
+        """Return whether numbers are times in another unit, but for rounding and a shift per series; float64 [rows]."""
         known = np.isfinite(times) & np.isfinite(numbers)
         times, numbers, series = times[known], numbers[known], self.series[known]
         if len(different := np.unique(numbers)) < MIN_ASCENDING or series.min() < 0:
@@ -1104,7 +1111,7 @@ class _Proposer:
             self.doubts += _said(self.errors, f" look like standard errors{text}", f" looks like standard errors{text}")
 
     def say_spans(self, values: Sequence[Column]) -> None:
-        """Say in `self.doubts` which of the columns of values is the time from the dates of a row to others of it."""
+        """Say in `self.doubts` which columns of values are spans from a row's time to its date in another column."""
         time = self.column("time")
         dated = [c for c in self.unused.values() if c.dates and c.days is not None and c.distinct >= MIN_ASCENDING]
         for other in dated if time is not None and time.days is not None else ():
@@ -1115,7 +1122,7 @@ class _Proposer:
             values = [c for c in values if c not in spans]
 
     def fill_steps(self, count: int) -> bool:
-        """Return whether numbered columns, 12 or more, may be the days, weeks or months in each step of the dates."""
+        """Return whether steps of the dates are `count` days, weeks or months, 12 or more, as of numbered columns."""
         time = self.column("time")
         if time is None or time.days is None or count < 12:
             return False
@@ -1136,7 +1143,7 @@ class _Proposer:
             self.doubts += _said(names, f" only mark {text}", f" only marks {text}")
 
     def say_nameless(self) -> None:
-        """Say in `self.doubts` which of columns without names may be parts of dates, or errors of the values before."""
+        """Say in `self.doubts` which columns without names may be parts of dates, or errors of the column before."""
         parts: list[str] = []
         for c in self.columns.values():
             first, last = PARTS_OF_DATES[min(len(parts), len(PARTS_OF_DATES) - 1)]
@@ -1157,7 +1164,8 @@ class _Proposer:
         """Return those of the possible values, `self.maybe_values`, that stand out, the likeliest first; or [].
 
         They are called like values. If none are, they are those that have columns of standard errors, if others have
-        none; means are only if a single one is so. Else they are those that differ by channel more than within one.
+        none; of several such, columns of means do not count. Else they are those that differ by channel more than
+        within one.
 
         Before, coordinates are taken off `self.maybe_values`, unless nothing else is there; but if the table has nested
         columns, which may hold the values, they always are.
@@ -1309,11 +1317,13 @@ class _Proposer:
 def _parts_of_dates(time: Column, columns: Iterable[Column]) -> list[str]:
     """Return the names of columns that only repeat a part of the times, such as the month.
 
-    Of whole numbers, if the times are dates, the parts are year, month, day, hour, weekday and day of the year; if they
-    are decimal years, such as 2024.25, year and month; of other numbers, a cycle such as that of a week, which begins
-    anew, and the hour, as of days. A column may differ from the part by a constant. Of texts, the parts are month and
-    weekday of dates; there must be more than four, one for each part, which come back. Columns that are called like ids
-    are passed over.
+    Columns that are called like ids are passed over. The parts are, as numbers that may differ by a constant,
+
+    - of dates: year, month, day, hour, weekday and day of the year, all whole;
+    - of decimal years, such as 2024.25: year and month, both whole;
+    - of other numbers: a cycle that begins anew, such as that of a week, and the hour, if the unit is a day.
+
+    As texts they are month and weekday of dates, if there are more than four, one for each part, which come back.
     """
     varying = [c for c in columns if c.distinct > 1 and not looks_like_id(c.name)]
     words: list[str] = []
@@ -1337,7 +1347,7 @@ def _parts_of_dates(time: Column, columns: Iterable[Column]) -> list[str]:
     known = np.isfinite(time.days if time.numbers is None else time.numbers)  # pyright: ignore
 
     def spread(column: Column, part: np.ndarray, size: int) -> float:
-        """Return how far the differences between a column and a part lie apart, where `size` is the same as 0."""
+        """Return the range of column - part, modulo `size`; infinity if the column itself has a range of `size`."""
         apart = (column.numbers - part)[known]  # pyright: ignore
         return np.ptp((apart - apart[0] + size / 2) % size) if np.ptp(column.known) < size else np.inf
 

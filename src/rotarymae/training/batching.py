@@ -48,7 +48,8 @@ def plan(
 def by_length(lengths: np.ndarray, batch_size: int | None = None, batch_tokens: int | None = None) -> list[np.ndarray]:
     """Sort examples by length, shortest first, and cut them into batches; return these as arrays of indices.
 
-    The order is deterministic: examples of equal length stay in input order. Arguments are those of `in_order`.
+    The order is deterministic: examples of equal length stay in input order. A batch has at most `batch_size` examples
+    or, if that is None, `batch_tokens` tokens, as in `in_order`.
     """
     order = np.argsort(lengths, kind="stable")
     return [order[cut] for cut in in_order(lengths[order], batch_size, batch_tokens)]

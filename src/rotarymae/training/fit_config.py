@@ -138,7 +138,7 @@ class ModelOptions:
     labels are few. Only --pretrain-epochs pre-trains it further."""
     size: Size = "light"
     """Pre-training and fine-tuning: size of a new model: light suits a CPU; tiny-shallow, tiny, small and base are
-    wider or deeper, for more data and a GPU; pendulum is the smallest of the paper."""
+    wider or deeper, for more data and a GPU; pendulum is the smallest of the RoMAE paper."""
     embed_dim: int | None = None
     """Pre-training and fine-tuning: width of the encoder, in numbers per token; without it, that of --size. It is a
     multiple of 2 × --num-heads × the number of axes (time, channel and --positions). Set it if no named size fits."""
@@ -159,8 +159,8 @@ class ModelOptions:
     interpolations stay poor on much data; each further block makes pre-training slower."""
     decoder_attention: DecoderAttention = "context"
     """Pre-training: when values are predicted at several times, now and later with this model, each prediction reads
-    the observations alone (context), or the other queried times, too (joint). Set joint only to repeat the paper:
-    answers then depend on what else is asked."""
+    the observations alone (context), or the other queried times, too (joint). Set joint only to repeat the
+    RoMAE paper: answers then depend on what else is asked."""
     likelihood: LikelihoodKind = "gaussian"
     """Pre-training: what the model learns to predict for a value, and predicts from then on: a normal distribution
     (gaussian), one with heavier tails (student_t), or a number without a band (point). Set student_t if values have
@@ -195,7 +195,7 @@ class ScalingOptions:
     measured together."""
     channel_one_hot: bool = True
     """Pre-training and fine-tuning: --no-channel-one-hot leaves out the one-hot vector of each observation's channel,
-    which the encoder otherwise reads next to the channel's position. Set it only to repeat the paper's input."""
+    which the encoder otherwise reads next to the channel's position. Set it only to repeat the RoMAE paper."""
     errors: tuple[str, ...] = ()
     """Reading: columns with the standard errors of the values, in the order of --values. Name them if the table has
     them: the model then knows how far to trust each value."""
@@ -219,7 +219,7 @@ class MaskingOptions:
     sounds. Set what will be missing later: future to forecast."""
     mask_ratio: float | tuple[float, float] = (0.3, 0.8)
     """Pre-training: share of each series that is hidden, to be predicted. Of two numbers, the share is drawn between
-    them for each series and pass. Set one number, 0.75, to repeat the paper."""
+    them for each series and pass. Set one number, 0.75, to repeat the RoMAE paper."""
     beta: float | None = None
     """Pre-training: the loss weighs each value by its predicted variance to this power, from 0 to 1 (beta-NLL);
     without it 0.5. Raise it if predicted values are poor, lower it if their bands are."""
@@ -476,7 +476,7 @@ class FitConfig(
             InputError: sizes that do not divide or are out of range; the message gives the numbers.
 
         Warns:
-            InputWarning: heads that are widened, so that each axis has an even share of their channels.
+            InputWarning: heads that are widened, so that each axis gets an even number of their dimensions.
         """
         changes: dict[str, Any] = {name: getattr(self, name) for name in SIZE_NAMES if getattr(self, name) is not None}
         for name in ("decoder_attention", "likelihood", "cls_token"):
