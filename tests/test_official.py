@@ -117,7 +117,7 @@ NORM = "decoder.layers.0.ffn_norm.weight"
         (lambda t: t.pop("mask_token"), ("'mask_token' is missing",)),
         (lambda t: t.pop(NORM), ("'decoder.blocks.0.mlp_norm.weight' is missing",)),
         (lambda t: t.pop(WQ), ("'encoder.transformer.blocks.1.attention.query.weight' is missing",)),
-        (lambda t: t.update(extra=torch.zeros(1)), ("surplus tensor 'extra'",)),
+        (lambda t: t.update(extra=torch.zeros(1)), ("surplus tensor 'extra'", "fetch it anew")),
         (lambda t: t.update({"encoder.layers.7.ffn_norm.weight": torch.zeros(72)}), ("surplus", "layers.7.ffn_norm")),
         (lambda t: t.update({"encoder.layers.x.ffn_norm.weight": torch.zeros(72)}), ("surplus", "layers.x.ffn_norm")),
         (lambda t: t.update({"encoder.layers.0.bias": torch.zeros(72)}), ("surplus", "encoder.layers.0.bias")),

@@ -384,7 +384,7 @@ def _warn_if_far(queries: Queries, dataset: SeriesDataset, preprocessor: Observa
         warnings.warn(
             f"series {plain(dataset.ids[series])!r} is asked at time {when}, "
             f"{at.max() * positions.unit:.6g}{days} from its origin; training reached "
-            f"{positions.reach * positions.unit:.6g}. Values there are extrapolations.",
+            f"{positions.reach * positions.unit:.6g}. Values there are extrapolations; do not rely on them.",
             InputWarning,
             stacklevel=3,
         )

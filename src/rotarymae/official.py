@@ -76,7 +76,7 @@ def load(folder: str | Path) -> MaskedAutoencoder | Classifier:
         if sizes.depth > len(tensors):
             raise ModelDirectoryError(
                 f"{folder / 'model_config.json'} asks for {sizes.depth} {part} blocks; the file has {len(tensors)} "
-                "tensors."
+                "tensors. Fetch both anew."
             )
         for m in range(sizes.depth):
             names |= {f"{part}.layers.{m}.{name}": f"{ours}.blocks.{m}.{new}" for name, new in BLOCK_TENSORS.items()}
@@ -86,7 +86,7 @@ def load(folder: str | Path) -> MaskedAutoencoder | Classifier:
         if theirs.endswith(STORED_CONSTANTS):
             continue
         if theirs not in names:
-            raise ModelDirectoryError(f"{folder}: surplus tensor {theirs!r}; no RoMAE model has one of this name.")
+            raise ModelDirectoryError(f"{folder}: surplus tensor {theirs!r}, which no RoMAE model has; fetch it anew.")
         if theirs in ("cls", "mask_token"):
             tensor = tensor.reshape(-1)
         if theirs.endswith((".wq.weight", ".wk.weight")) and config.position_encoding == "rotary":

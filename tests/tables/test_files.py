@@ -515,7 +515,7 @@ REFUSED: Any = {
     "a column twice": ("t.csv", CSV.replace("time,", "value,"), {"time": "value"}, ["'value'", "twice"]),
     "packed in name only": ("t.csv.gz", CSV, {}, ["t.csv.gz cannot be read"]),
     "deeply nested": ("t.json", "[" * 100_000, {}, ["t.json cannot be read as json"]),
-    "header only": ("t.csv", "id,time,value\n", {}, ["no rows"]),
+    "header only": ("t.csv", "id,time,value\n", {}, ["no rows", "the right one"]),
     "header only, as a list": ("t.json", '[["id", "time", "value"]]', {}, ["no rows"]),
 }
 

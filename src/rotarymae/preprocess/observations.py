@@ -518,7 +518,8 @@ class ObservationPreprocessor(Preprocessor):
                     InputWarning(
                         f"series {plain(dataset.ids[most])!r} has {name} up to "
                         f"{reaches[most, axis] * units[axis]:.6g} from their origin; training reached {reach:.6g} "
-                        f"({int(far.sum())} series reach far outside). Predictions there are extrapolations.",
+                        f"({int(far.sum())} series reach far outside). Predictions there are extrapolations; do not "
+                        "rely on them.",
                         code="far-times" if axis == 0 else "far-positions",
                     ),
                     stacklevel=3,

@@ -125,7 +125,7 @@ def _answer_parts(
     schema, name = question.schema, reader.id_name
     held: list[tuple[Part, Answers | None]] = []  # until the columns are known
     raised: list[InputWarning] = []
-    reason = NoObservations("the table has no rows; there is nothing to answer for.")
+    reason = NoObservations("the table has no rows; check that it is the right one.")
     for part in _parts(question, reader):
         answers = None
         if part.dataset is not None:

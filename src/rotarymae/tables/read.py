@@ -244,7 +244,7 @@ class TableReader:
         """
         _ = self._static  # whose errors name its table
         mapped, reports = self.source.too_large(self.columns, memory), []
-        why = NoObservations("the table has no rows; there is nothing to learn from.")
+        why = NoObservations("the table has no rows; check that it is the right one.")
 
         def datasets() -> Iterator[SeriesDataset]:
             """Yield the data sets of parts that have observations; keep all `reports`, and the last error as `why`."""
@@ -415,7 +415,7 @@ class TableReader:
                     f"the header (--header-row{'' if other is None else f' {other}'}).",
                     code="unequal-lines",
                 )
-            raise NoObservations(f"the table has no rows (columns: {listed(columns)}); there is nothing to learn from.")
+            raise NoObservations(f"the table has no rows (columns: {listed(columns)}); check that it is the right one.")
         known = self.channel_names is not None or schema.wide
         dataset = SeriesDataset(**dataset_fields(self.rows(columns), schema, known), id_name=self.id_name)
         return replace(dataset, value_names=self.value_names or dataset.value_names)
