@@ -33,7 +33,7 @@ QUERIES_PER_PASS = 4096  # queries per pass of the decoder
 # More queries than this per observation are a curve: pre-training hides at most about so many for each visible one.
 CURVE = 4
 Step = Callable[[int, int], None] | None  # called with (steps done, steps in all)
-MOST_ERRORS = 3.0  # standard errors that a band of observations may lie beyond the limits of training
+MOST_ERRORS = 3.0  # standard errors that a band of observations may reach beyond the bounds of training values
 DEVIATION = math.erf(math.sqrt(0.5))  # of a normal distribution lies within one standard deviation
 
 
@@ -246,7 +246,7 @@ def interpolate(
     likelihood = model.likelihood if calibration is None else calibration.answers
     parameters, widens = torch.from_numpy(scaled[..., :-1]), scaled[..., -1]
     # A prediction beyond all values of training is none, least of all where the way back to units is exponential.
-    mean = scaler.within_limits(likelihood.mean(parameters).numpy(), channels)
+    mean = scaler.bounded(likelihood.mean(parameters).numpy(), channels)
     parameters[..., 0] = torch.from_numpy(mean)
     centre = scaler.inverse(mean, channels)
     if not likelihood.has_spread:
@@ -263,10 +263,10 @@ def interpolate(
     def unscale(edge: np.ndarray) -> np.ndarray:
         """Return edges of bands, [n, V], in the table's units.
 
-        Edges beyond the limits of training are moved to them; with errors, to within three standard errors of them.
+        Edges beyond the bounds of training values are moved to them; with errors, to three standard errors beyond.
         """
-        within = scaler.within_limits(edge, channels)
-        return scaler.inverse(np.clip(edge, within - spare, within + spare), channels)
+        near = scaler.bounded(edge, channels)
+        return scaler.inverse(np.clip(edge, near - spare, near + spare), channels)
 
     bands = bands_of(likelihood, parameters, unscale, (*SHOWN_BANDS, DEVIATION))
     lower, upper = bands.pop(DEVIATION)
@@ -322,7 +322,7 @@ def standardise_truth(
         return (values - answer.centre) / answer.width
     known = pipeline.require_series()
     values, channels = dataset.with_values(known.value_names).values, channel_index(dataset)
-    return known.values.transform(values, channels) if limits else known.values.without_limits(values, channels)
+    return known.values.transform(values, channels) if limits else known.values.unbounded(values, channels)
 
 
 def time_to_nearest(dataset: SeriesDataset, queries: Queries) -> np.ndarray:

@@ -184,7 +184,7 @@ class Interpolations(Program):
                 _of_channel(part, number, len(known.channel_names or ())) for part in (parameters, widens)
             )
         scaler = known.values
-        mean = scaler.within_limits(likelihood.mean(parameters), number)
+        mean = scaler.bounded(likelihood.mean(parameters), number)
         if not likelihood.has_spread:
             return scaler.inverse(mean, number)
         variance = likelihood.std(parameters) ** 2
@@ -193,7 +193,7 @@ class Interpolations(Program):
         half = likelihood.std(parameters)
         if isinstance(likelihood, StudentT):
             half = half * self._deviation(parameters[..., 2])
-        edges = (scaler.within_limits(edge, number) for edge in (mean + half, mean - half))
+        edges = (scaler.bounded(edge, number) for edge in (mean + half, mean - half))
         upper, lower = (scaler.inverse(edge, number) for edge in edges)
         return scaler.inverse(mean, number), (upper - lower) / 2
 

@@ -193,10 +193,10 @@ class ValueScaling(nn.Module):
             values: V values in each row, in the table's units.
             channel: number of each row's channel, from 0.
         """
-        return self.within_limits(self.without_limits(values, channel), channel)
+        return self.bounded(self.unbounded(values, channel), channel)
 
     @numpy_too
-    def within_limits(self, scaled: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
+    def bounded(self, scaled: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
         """Move standardised values beyond the bound of their channel (`limit`) to it; return float64 [..., V].
 
         No value that a model has learnt from lies beyond it. Columns with "none" come back unchanged.
@@ -210,7 +210,7 @@ class ValueScaling(nn.Module):
         return torch.where(self.as_is, scaled, torch.minimum(torch.maximum(scaled, low), high))
 
     @numpy_too
-    def without_limits(self, values: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
+    def unbounded(self, values: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
         """Standardise values by the statistics of their channel, without a bound; return float64 [..., V].
 
         Heavy tails are compressed as `transforms` says; columns with "none" come back unchanged.
@@ -225,7 +225,7 @@ class ValueScaling(nn.Module):
 
     @numpy_too
     def inverse(self, scaled: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
-        """Return standardised values in the table's units, float64 [..., V]: the inverse of `without_limits`.
+        """Return standardised values in the table's units, float64 [..., V]: the inverse of `unbounded`.
 
         Args:
             scaled: V standardised values in each row.
@@ -251,7 +251,7 @@ class ValueScaling(nn.Module):
             channel: number of each row's channel, from 0.
         """
         values, errors = values.double(), errors.double().clamp(min=0.0)
-        upper, lower = (self.without_limits(edge, channel) for edge in (values + errors, values - errors))
+        upper, lower = (self.unbounded(edge, channel) for edge in (values + errors, values - errors))
         return (upper - lower) / 2
 
     @numpy_too
