@@ -26,7 +26,7 @@ from rotarymae.cli.main import main
 
 QUICK = shlex.split("--minutes 1 --depth 1 --decoder-depth 1 --quiet")
 MARKS = "<!-- tables begin -->", "<!-- tables end -->"
-KEPT = ("proposed", "rows", "series", "times", "channels", "unsure", "warning")  # lines of `info` that the page shows
+KEPT = ("rows", "series", "times", "channels", "unsure", "warning")  # lines that the page shows, below the columns
 LONGEST = 150  # characters of such a line
 SERIES, TIMES = 24, 12
 
@@ -195,8 +195,10 @@ def train(words: list[str], run: Path) -> None:
 
 def described(title: str, arguments: str, lines: list[str]) -> str:
     """Return the part of the page about one table."""
-    kept = [line if len(line) <= LONGEST else f"{line[: LONGEST - 4]} ..." for line in lines if line.startswith(KEPT)]
-    shown = "\n".join([f"$ rotarymae info {arguments}", *kept, "", "to train:", lines[-1]])
+    below = next(i for i, line in enumerate(lines) if line.startswith("to take a column"))
+    kept = (line for line in lines[below:] if line.startswith(KEPT))
+    kept = [line if len(line) <= LONGEST else f"{line[: LONGEST - 4]} ..." for line in kept]
+    shown = "\n".join([f"$ rotarymae info {arguments}", *lines[1:below], *kept, "", "to train:", lines[-1]])
     return f"### {title}\n\n```text\n{shown}\n```"
 
 

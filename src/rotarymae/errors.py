@@ -66,6 +66,12 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() or c in "\n\t\u00a0" else ascii(c)[1:-1] for c in text)
 
 
+def shortened(text: str, most: int) -> str:
+    """Return a text on one line, with an ellipsis for its middle if it is longer than `most` characters: "fir…ast"."""
+    text, half = " ".join(text.split()), (most - 1) // 2
+    return text if len(text) <= most else f"{text[: most - 1 - half]}…{text[len(text) - half :]}"
+
+
 class InputError(RotaryMAEError, ValueError):
     """A table, array, setting or label that cannot be used; the message says what to do."""
 

@@ -195,13 +195,13 @@ def test_info_proposes_a_column_of_limits_and_its_side(tmp_path):
     proposal = propose(open_source(tmp_path / "ztf.csv"), TableSchema(), set())
     assert proposal.schema.lower_limits == ("diffmaglim",) and not proposal.schema.upper_limits
     assert proposal.schema.values == ("magpsf",) and proposal.schema.errors == ("sigmapsf",)
-    assert any("'magpsf' is missing, it is taken to lie above 'diffmaglim'" in text for text in proposal.unsure)
+    assert proposal.remarks["diffmaglim"].startswith("where 'magpsf' is missing, it lies above")
     lab = ztf().rename(columns={"magpsf": "value", "diffmaglim": "detection_limit"})
     lab.to_csv(tmp_path / "lab.csv", index=False)
     assert propose(open_source(tmp_path / "lab.csv"), TableSchema(), set()).schema.upper_limits == ("detection_limit",)
     ztf().fillna({"magpsf": 20.0}).to_csv(tmp_path / "full.csv", index=False)
     full = propose(open_source(tmp_path / "full.csv"), TableSchema(), set())
-    assert not full.schema.lower_limits and any("'diffmaglim' is a limit" in text for text in full.unsure)
+    assert not full.schema.lower_limits and full.remarks["diffmaglim"].startswith("a limit")
 
 
 @pytest.mark.parametrize("of_series", [False, True])
@@ -221,8 +221,8 @@ def test_marks_in_a_column_of_their_own_are_said(tmp_path):
     table = censored()
     table["remark"] = table.value.str.extract("(<)")[0]
     table.assign(value=table.value.str.strip("<"), blank=" ").to_csv(tmp_path / "t.csv", index=False)
-    said = propose(open_source(tmp_path / "t.csv"), TableSchema(), set()).unsure
-    assert any(text.startswith("'remark' says which values are limits, and is not read") for text in said)
+    proposal = propose(open_source(tmp_path / "t.csv"), TableSchema(), set())
+    assert proposal.remarks["remark"].startswith("says which values are limits")
 
 
 def test_a_table_larger_than_memory_has_the_same_limits(tmp_path, monkeypatch):

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from _proposals import doubts_of
 from rotarymae.errors import InputError, InputWarning
 from rotarymae.series import SeriesDataset, as_dates
 from rotarymae.tables import TableSchema, align_labels, open_source, propose, propose_objects, read_table
@@ -154,7 +155,7 @@ def test_columns_are_proposed_by_pieces_of_their_names(base, tmp_path, kind):
     schema = proposal.schema
     assert (schema.id, schema.time, schema.channel) == tuple(names[:3])
     assert schema.values == (value,) and schema.errors == ((error,) if error else ()) and not schema.wide
-    assert kind != "ztf" or any("'diffmaglim' is a limit" in text for text in proposal.unsure)
+    assert kind != "ztf" or proposal.remarks["diffmaglim"].startswith("a limit")
 
 
 def test_a_sensor_log_is_one_series_with_a_channel_per_column(tmp_path):
@@ -194,7 +195,7 @@ def test_each_of_several_files_is_a_series_and_what_changes_with_the_outcome_is_
     proposal = propose(open_source(tmp_path), TableSchema(), set())
     schema = proposal.schema
     assert (schema.id, schema.time, schema.values, schema.static) == ("file", "ICULOS", ("HR",), ("Age",))
-    assert any("'SepsisLabel' looks like an outcome" in text for text in proposal.unsure)
+    assert proposal.remarks["SepsisLabel"] == "looks like an outcome"
 
 
 def test_the_index_of_pandas_is_nothing_and_constant_columns_are_static(base, tmp_path):
@@ -202,13 +203,13 @@ def test_the_index_of_pandas_is_nothing_and_constant_columns_are_static(base, tm
     table.index = range(5, 5 + len(table))
     proposal, _ = proposed(table, tmp_path, kind="parquet")
     assert proposal.schema.values == ("value",) and proposal.schema.static == ("age", "sex")
-    assert any("'futime' looks like an outcome" in text for text in proposal.unsure)
+    assert proposal.remarks["futime"] == "looks like an outcome"
 
 
 def test_groups_of_series_are_named(base, tmp_path):
     proposal, _ = proposed(base.rename(columns={"id": "stay_id"}).assign(patient_id=base.id // 2), tmp_path)
     assert proposal.schema.id == "stay_id" and proposal.split == "patient_id"
-    assert any("--split-by patient_id" in text for text in proposal.unsure)
+    assert "--split-by" in proposal.remarks["patient_id"]
 
 
 def test_numbered_columns_of_one_stem_are_a_series_per_row(tmp_path):
@@ -256,7 +257,7 @@ def test_a_column_that_repeats_in_blocks_is_the_id(base, tmp_path):
         .assign(wafer=lambda d: "w" + d.wafer.astype(str))
     )
     proposal, _ = proposed(table, tmp_path)
-    assert proposal.schema.id == "wafer" and any("rows come in blocks" in text for text in proposal.unsure)
+    assert proposal.schema.id == "wafer" and any("rows come in blocks" in text for text in doubts_of(proposal))
 
 
 def test_the_label_of_the_objects_may_have_several_classes():

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from _proposals import doubts_of
 from rotarymae.errors import InputError, InputWarning
 from rotarymae.queries import QueryTable
 from rotarymae.series import as_dates, cells
@@ -264,15 +265,6 @@ def test_times_as_names_of_columns_are_named_where_their_order_is_not_plain(tmp_
         propose(open_source(tmp_path / "t.csv"), TableSchema(), set())
 
 
-@pytest.mark.parametrize("label", [False, True])
-def test_a_first_column_of_few_whole_numbers_may_be_the_label(label, tmp_path):
-    table = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 50)).round(4))
-    table[0] = np.arange(20) % 2 + 1 if label else table[0]
-    table.to_csv(tmp_path / "t.csv", header=False, index=False)
-    proposal, _ = looked_at(tmp_path / "t.csv")
-    assert any("'column 1' holds few whole numbers" in text for text in proposal.unsure) == label
-
-
 OF_DAY = {"H01": [f"H{k:02d}" for k in range(1, 25)], "13:00": [f"{k:02d}:00" for k in range(24)], "7": range(24)}
 
 
@@ -283,12 +275,12 @@ def test_times_as_names_of_channels_are_doubted_and_none_is_lost(names, tmp_path
     table.to_csv(tmp_path / "t.csv", index=False)
     proposal = propose(open_source(tmp_path / "t.csv"), TableSchema(), set())
     assert proposal.schema.values == tuple(map(str, names))
-    assert any("look like times, and each is read as a channel" in text for text in proposal.unsure)
+    assert any("are read as channels; if the names say times" in text for text in doubts_of(proposal))
 
 
 REFUSED = {
     "id,time,value,value": "There are no others. Besides, column 'value' is there more than once",
-    "id,time,door": r"There are 'door'. 'door' holds texts \('low', 'high'\)",
+    "id,time,door": r"There are 'door' \(high, low\)\.",
 }
 
 
@@ -324,14 +316,12 @@ def test_classes_that_differ_in_capitals_or_are_numbers_but_few_are_doubts(base,
     assert align_labels(dataset, tmp_path / "l.csv", "id", "mass", "none", na=("unsure",))[1] == 2.5
 
 
-def test_a_pressure_is_no_channel_and_a_column_that_is_there_twice_is_said(base, tmp_path):
+def test_a_pressure_is_no_channel_and_columns_that_are_there_twice_are_said(base, tmp_path):
     level = (base.value * 3).round().astype(int) + 120
     table = base.assign(bp=[f"{high}/{high - 40}" for high in level], hr=level / 2)
     table.to_csv(tmp_path / "t.csv", index=False)
     proposal, _ = looked_at(tmp_path / "t.csv")
-    assert proposal.schema.channel is None and any("'bp'" in text for text in proposal.unsure)
-    table.assign(twice=1.5).rename(columns={"hr": "bp"}).to_csv(tmp_path / "t.csv", index=False)
-    assert any("column 'bp' is there more than once" in text for text in looked_at(tmp_path / "t.csv")[0].unsure)
+    assert proposal.schema.channel is None
     table.to_csv(tmp_path / "t.csv", index=False, header=["id", "a", "a", "b", "b"])
     with pytest.raises(InputError, match=r"Besides, columns 'a', 'b' are each there more than once; each .* own\.$"):
         looked_at(tmp_path / "t.csv")
@@ -345,7 +335,6 @@ def test_numbers_next_to_a_word_for_missing_are_numbers_however_few(base, tmp_pa
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InputWarning)
             dataset = read_table(tmp_path / "t.csv", schema)
-        assert any("'wave' could be values, too" in text for text in proposal.unsure)
         assert len(dataset.times) == 30 and [*dataset.reading.words.values()] == said  # pyright: ignore
 
 
@@ -362,7 +351,7 @@ def test_errors_of_a_wide_table_are_said_to_be_left_out(base, tmp_path):
     table = table.assign(g_err=0.1 + table.index % 5, r=table.g + 1, r_err=0.1 + table.index % 5)
     table.to_csv(tmp_path / "t.csv", index=False)
     proposal, _ = looked_at(tmp_path / "t.csv")
-    assert proposal.schema.values == ("g", "r") and any("'g_err', 'r_err'" in text for text in proposal.unsure)
+    assert proposal.schema.values == ("g", "r") and proposal.remarks.keys() == {"g_err", "r_err"}
 
 
 # ── the objects' table ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -373,11 +362,8 @@ def test_the_objects_may_call_their_ids_otherwise(tmp_path):
         (tmp_path / f"{1000 + i}.csv").write_text("time,value\n" + "".join(f"{t},{i + t}\n" for t in range(5)))
     files = open_source(tmp_path)
     objects = pd.DataFrame({"RecordID": range(1000, 1006), "age": range(50, 56), "los": range(6), "died": [0, 1] * 3})
-    label, static, unsure = propose_objects(open_source(objects), "file", None)
-    assert (label, static) == ("died", ("age",))
-    assert any("'RecordID'" in text for text in unsure) and any(
-        "'los' looks like an outcome" in text for text in unsure
-    )
+    label, static, remarks = propose_objects(open_source(objects), "file", None)
+    assert (label, static, remarks["los"]) == ("died", ("age",), "looks like an outcome")
     dataset = read_table(files, TableSchema(id="file", static=("age",), objects=objects))  # pyright: ignore
     assert dataset.static["age"].tolist() == [*range(50, 56)]
     key = key_column(open_source(objects), "file")
@@ -390,7 +376,7 @@ def test_rows_without_a_time_are_said(base, tmp_path):
     table = pd.concat([base.assign(code="HR"), pd.DataFrame({"id": range(SERIES), "code": "SEX//F"})])
     table = table.sort_values("id", kind="stable")
     table.to_csv(tmp_path / "t.csv", index=False)
-    assert any(f"{SERIES} of " in text and "rows seen" in text for text in looked_at(tmp_path / "t.csv")[0].unsure)
+    assert any(f"{SERIES} of " in text and "rows seen" in text for text in doubts_of(looked_at(tmp_path / "t.csv")[0]))
 
 
 def test_files_that_begin_alike_are_looked_at_once(tmp_path, monkeypatch):
@@ -489,9 +475,8 @@ def test_a_note_for_each_object_is_no_static_column_however_many_objects_there_a
     """Only the first rows are looked at; they are what counts of them are compared with."""
     objects = pd.DataFrame({"id": range(50), "kind": ["a", "b"] * 25, "note": [f"see page {i}" for i in range(50)]})
     monkeypatch.setattr("rotarymae.tables.columns.ROWS", 20)
-    label, static, unsure = propose_objects(open_source(objects), "id", "kind")
-    assert (label, static) == ("kind", ())
-    assert any("'note': of 16 series seen, half or more" in one for one in unsure)
+    label, static, remarks = propose_objects(open_source(objects), "id", "kind")
+    assert (label, static) == ("kind", ()) and remarks["note"] == "another in most series: --static?"
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -533,32 +518,27 @@ def test_a_german_log_of_sensors(sensors, tmp_path):
     proposal = proposal_of(sensors, tmp_path)
     assert (proposal.schema.channel, proposal.schema.values) == ("Fühler", ("Messwert",))
     assert proposal.label is None
-    assert any("--label 'Güte'" in text for text in proposal.unsure)
+    assert "the label?" in proposal.remarks["Güte"]
 
 
 @pytest.mark.parametrize("name", ["Kopf", "status", "Bemerkung"])
-def test_texts_that_change_within_series_are_doubted(sensors, tmp_path, name):
+def test_texts_that_change_within_series_are_no_channel_by_themselves(sensors, tmp_path, name):
     table = sensors.rename(columns={"Fühler": name})
     if name == "Bemerkung":
         table[name] = [f"siehe {k}" for k in range(len(table))]
-    proposal = proposal_of(table, tmp_path)
-    assert proposal.schema.channel is None
-    [said] = [text for text in proposal.unsure if repr(name) in text]
-    assert ("--channel" in said) == (name != "Bemerkung") and "not read" in said
+    assert proposal_of(table, tmp_path).schema.channel is None
 
 
-def test_codes_are_doubted_as_values(sensors, tmp_path):
+def test_codes_are_values_of_a_wide_table(sensors, tmp_path):
     table = sensors.assign(Kopf=np.tile([3, 7], 80)).drop(columns="Fühler")
-    said = proposal_of(table, tmp_path).unsure
-    assert any("'Kopf'" in text and "--channel Kopf" in text for text in said)
-    table = table.rename(columns={"Messwert": "Drehmoment"})  # all numbers are channels then
-    proposal = proposal_of(table, tmp_path)
-    assert proposal.schema.wide and any("'Kopf'" in text and "--channel Kopf" in text for text in proposal.unsure)
+    assert proposal_of(table, tmp_path).schema.values == ("Messwert",)
+    proposal = proposal_of(table.rename(columns={"Messwert": "Drehmoment"}), tmp_path)
+    assert proposal.schema.wide and proposal.schema.values == ("Drehmoment", "Kopf")
 
 
 def test_texts_that_follow_the_channel_are_not_doubted(sensors, tmp_path):
     table = sensors.assign(Einheit=np.tile(["°C", "K"], 80))
-    assert not any("'Einheit'" in text for text in proposal_of(table, tmp_path).unsure)
+    assert not any("'Einheit'" in text for text in doubts_of(proposal_of(table, tmp_path)))
 
 
 @pytest.mark.parametrize("name", ["quality", "grade", "outcome", "diagnosis", "status", "Befund"])
@@ -568,14 +548,14 @@ def test_the_only_class_of_a_series_is_said_to_be_its_label(sensors, tmp_path, n
     if codes:
         table[name] = (table[name] == "gut").astype(int)
     proposal = proposal_of(table, tmp_path)
-    assert proposal.label == name or any(f"--label {name}" in text for text in proposal.unsure)
+    assert proposal.label == name or "the label?" in proposal.remarks[name]
 
 
 def test_of_several_classes_of_a_series_none_is_taken_away(sensors, tmp_path):
     table = sensors.assign(Halle=np.repeat(["A", "A", "B", "B"] * 2, 20), Alter=np.repeat(np.arange(8) / 7, 20))
     proposal = proposal_of(table, tmp_path)
     assert set(proposal.schema.static) == {"Güte", "Halle", "Alter"}
-    assert any("'Güte', 'Halle'" in text and "--label" in text for text in proposal.unsure)
+    assert {name for name, remark in proposal.remarks.items() if "the label?" in remark} == {"Güte", "Halle"}
 
 
 # ── instruments, exports and forms ──────────────────────────────────────────────────────────────────────────────────
@@ -705,7 +685,7 @@ def test_a_second_id_and_the_end_of_each_time_are_no_facts_and_no_values(base, w
     proposal, _ = looked_at(tmp_path / "t.csv")
     schema = proposal.schema
     assert (schema.time, schema.static, schema.values) == ("TIMESTAMP_START", ("weight",), ("value",))
-    assert any("--flags temp_qc" in text for text in proposal.unsure)
+    assert "--flags" in proposal.remarks["temp_qc"]
 
 
 @pytest.mark.parametrize("name", ["Güte", "sleep_quality"])
@@ -727,7 +707,7 @@ def test_true_and_false_are_numbers_in_text_as_in_parquet(words, base, tmp_path)
     base.assign(rejected=rejected).to_parquet(tmp_path / "t.parquet")
     for path in (tmp_path / "t.csv", tmp_path / "t.parquet"):
         proposal, _ = looked_at(path)
-        assert any("--flags rejected" in text for text in proposal.unsure)
+        assert "--flags" in proposal.remarks["rejected"]
         dataset = read_table(open_source(path), TableSchema(flags=("rejected",)))
         assert len(dataset.times) == len(base) - rejected.sum()
 
@@ -742,8 +722,7 @@ def test_a_station_of_the_quality_of_air_is_an_id(base, tmp_path):
 def test_words_of_quality_in_all_rows_are_a_doubt(name, base, tmp_path):
     table = base.assign(more=base.value**2, **{name: np.where(base.index % 7, "Good", "Bad")})
     table.to_csv(tmp_path / "t.csv", index=False)
-    said = [text for text in looked_at(tmp_path / "t.csv")[0].unsure if f"'{name}'" in text]
-    assert len(said) == 1 and said[0].startswith(f"'{name}' looks like a flag, and is not read")
+    assert looked_at(tmp_path / "t.csv")[0].remarks[name].startswith("a flag?")
 
 
 @pytest.mark.parametrize(
@@ -757,7 +736,7 @@ def test_a_flag_is_neither_the_id_nor_a_value_whichever_number_is_good(good, nam
     table.assign(time=np.arange(len(base))).to_csv(tmp_path / "t.csv", index=False)
     proposal, _ = looked_at(tmp_path / "t.csv")
     assert (proposal.schema.id, {*proposal.schema.values} - {"more"}) == ("file", {"value"})
-    assert any(f"'{name}' {'is not 0 in' if good == 0 else 'looks like a flag'}" in text for text in proposal.unsure)
+    assert proposal.remarks[name].startswith("not 0 in" if good == 0 else "a flag?")
 
 
 @pytest.mark.parametrize(
@@ -1042,8 +1021,7 @@ def test_a_code_of_nines_is_named_in_a_short_table(code):
 def test_a_column_of_nothing_but_a_code_is_empty(base, tmp_path):
     base.assign(wind=-999.0, size=99).to_csv(tmp_path / "t.csv", index=False)
     proposal, _ = looked_at(tmp_path / "t.csv")
-    assert "'wind': empty in all rows seen, and not read" in proposal.unsure
-    assert "'size': one value in all rows seen, and not read" in proposal.unsure
+    assert proposal.columns["wind"].holds() == "empty" and proposal.columns["size"].holds() == "one value: 99"
 
 
 def test_rows_without_names_are_series_where_columns_are_more_alike_than_rows(tmp_path):
@@ -1058,12 +1036,14 @@ def test_rows_without_names_are_series_where_columns_are_more_alike_than_rows(tm
     np.savetxt(tmp_path / "t.txt", waves, fmt="%.4f")
     proposal, dataset = looked_at(tmp_path / "t.txt")
     assert proposal.schema.numbered == "column " and dataset.lengths.tolist() == [40] * 12
-    assert any("as one series in each row" in text for text in proposal.unsure)
+    assert any("as one series in each row" in text for text in doubts_of(proposal))
 
 
 def test_a_single_column_of_numbers_has_no_header_and_no_times(tmp_path):
     (tmp_path / "t.csv").write_text("1500909471.000000\n4.000000\n" + "0.362595\n0.098657\n" * 9)
-    with pytest.raises(InputError, match=r"There are .column 1.\. The file is read thus: no line names") as refused:
+    with pytest.raises(
+        InputError, match=r"There are .column 1. \(.*\)\. The file is read thus: no line names"
+    ) as refused:
         looked_at(tmp_path / "t.csv")
     assert "pandas.melt" not in str(refused.value)
 
@@ -1081,26 +1061,21 @@ def test_columns_that_are_times_are_said(tmp_path):
         ([f"{k:02}시" for k in range(1, 13)], True),
         ([f"{k} Uhr" for k in range(24)], True),
         ([f"V{k}" for k in range(1, 25)], True),
-        ([f"sensor{k}" for k in range(1, 13)], False),
+        ([f"sensor {name}" for name in "abcdefghijkl"], False),
     ):
         cells_of = pd.DataFrame(draw.normal(size=(9, len(names))).round(3), columns=names)
         pd.concat([dates, cells_of], axis=1).to_csv(tmp_path / "t.csv", index=False)
-        assert any("pandas.melt" in text for text in looked_at(tmp_path / "t.csv")[0].unsure) == said
+        assert any("pandas.melt" in text for text in doubts_of(looked_at(tmp_path / "t.csv")[0])) == said
 
 
-@pytest.mark.parametrize(
-    ("parts", "names", "said"), [(["YEAR", "MONTH"], 31, True), (["YEAR", "MONTH", "DAY"], 31, False)]
-)
-def test_columns_of_the_days_of_each_month_are_said(parts, names, said, tmp_path):
-    days = pd.date_range("2017-01-01", periods=24, freq="MS" if len(parts) == 2 else "D")
-    values = np.random.default_rng(0).normal(20, 3, (24, names)).round(2)
-    table = pd.DataFrame(values, columns=[f"FLOW{k}" for k in range(1, names + 1)])
-    table = pd.DataFrame({part: getattr(days, part.lower()) for part in parts}).join(table)
-    table.insert(len(parts), "MONTHLY_MEAN", values.mean(axis=1).round(3))
+def test_columns_of_the_days_of_each_month_are_said(tmp_path):
+    days = pd.date_range("2017-01-01", periods=24, freq="MS")
+    values = np.random.default_rng(0).normal(20, 3, (24, 31)).round(2)
+    table = pd.DataFrame(values, columns=[f"FLOW{k}" for k in range(1, 32)])
+    table = pd.DataFrame({"YEAR": days.year, "MONTH": days.month, "MONTHLY_MEAN": values.mean(axis=1)}).join(table)
     table.to_csv(tmp_path / "t.csv", index=False)
-    unsure = looked_at(tmp_path / "t.csv")[0].unsure
-    text = "; for one of each row, --numbered FLOW"
-    assert any("'FLOW1', 'FLOW2'" in each and each.endswith(text) for each in unsure) == said
+    [text] = (text for text in doubts_of(looked_at(tmp_path / "t.csv")[0]) if "'FLOW1', 'FLOW2'" in text)
+    assert text.endswith("or a series of each row by --numbered FLOW")
 
 
 def test_few_numbered_columns_are_a_series_of_each_row_or_named_where_the_time_is_missing(tmp_path):
@@ -1110,7 +1085,7 @@ def test_few_numbered_columns_are_a_series_of_each_row_or_named_where_the_time_i
     rows.assign(group=["control"] * 4 + ["obese"] * 4).to_csv(tmp_path / "t.csv", index=False)
     proposal, dataset = looked_at(tmp_path / "t.csv")
     assert proposal.schema.numbered == "t" and dataset.times[:6].tolist() == [0, 0.5, 1, 1.5, 2, 3]
-    assert any("'t0', 't0.5', 't1', ... (6 in all) are proposed" in text for text in proposal.unsure)
+    assert any("'t0', 't0.5', 't1', ... (6 in all) are proposed" in text for text in doubts_of(proposal))
     others = ["bdi.pre", "bdi.2m", "bdi.4m", "bdi.6m", "bdi.8m", "length"]
     rows.set_axis(others, axis=1).to_csv(tmp_path / "t.csv", index=False)
     with pytest.raises(InputError, match=r"'bdi\.2m', .*pandas\.melt.*--numbered bdi\.\."):
@@ -1130,4 +1105,4 @@ def test_intervals_of_survival_are_read_at_their_begins(tmp_path):
     pd.DataFrame(table).to_csv(tmp_path / "t.csv", index=False)
     proposal, _ = looked_at(tmp_path / "t.csv")
     assert (proposal.schema.time, proposal.schema.values) == ("start", ("dose",))
-    assert any("an interval from 'start' to 'stop'" in text for text in proposal.unsure)
+    assert "intervals to 'stop' are read at their begin" in proposal.remarks["start"]

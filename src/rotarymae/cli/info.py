@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
+import textwrap
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
@@ -11,17 +15,23 @@ from tyro.conf import Positional
 
 from rotarymae import series, tables
 from rotarymae.cli.inputs import Columns, TablePath
-from rotarymae.errors import InputError, InputWarning, gathered_warnings, printable
+from rotarymae.errors import InputError, InputWarning, gathered_warnings, printable, shortened
 from rotarymae.series.mapped import is_mapped, row_chunks
+from rotarymae.tables.columns import Column, look, spread
+from rotarymae.tables.formats import numbers_in, values_in
+from rotarymae.tables.read import UNREAD
 from rotarymae.tables.schema import option
+from rotarymae.tables.source import id_parts
 
 MAX_CHANNELS_SHOWN = 12  # channels
+MAX_LINES, WIDTH = 40, 100  # of the table of columns
+LONGEST_NAME = 28  # characters
 ROWS_SHOWN = 5
 DESCRIBED_OBSERVATIONS = 1 << 22  # observations of a table larger than memory whose values are described
 
 
 def info_command(table: Positional[TablePath], columns: Columns) -> None:
-    """Print what is in a table, without training: columns, series, gaps, ranges, first rows, and the command for a fit.
+    """Print what is in a table, without training: what each column is taken for, series, gaps, first rows, a command.
 
     For example: rotarymae info observations.csv. Columns that no option names are proposed.
 
@@ -30,34 +40,36 @@ def info_command(table: Positional[TablePath], columns: Columns) -> None:
     """
     named = {name for name, value in asdict(columns).items() if value or value == ""}
     with gathered_warnings() as raised:
-        source = tables.open_source(table, columns.header_row)
-        proposal = tables.propose(source, tables.TableSchema.resolve(asdict(columns)), named)
-        schema, label, unsure = proposal.schema, proposal.label, list(proposal.unsure)
-        source = tables.open_source(source, numbered=schema.numbered)
-        labelled = source.columns
-        if schema.objects is not None:
-            objects = tables.open_source(schema.objects)
-            labelled = objects.columns
-            label, static, doubts = tables.propose_objects(objects, schema.id, label)
+        opened = tables.open_source(table, columns.header_row)
+        proposal = tables.propose(opened, tables.TableSchema.resolve(asdict(columns)), named)
+        schema, label = proposal.schema, proposal.label
+        source = tables.open_source(opened, numbered=schema.numbered)
+        objects = None if schema.objects is None else tables.open_source(schema.objects)
+        remarks_of_objects = {}
+        if objects is not None:
+            label, static, remarks_of_objects = tables.propose_objects(objects, schema.id, label)
             taken = {name for _, name in schema.roles}  # as the mean flux of each object, next to the flux of each row
-            static = [name for name in static if name not in taken]
-            schema, unsure = replace(schema, static=(*schema.static, *static)), [*unsure, *doubts]
-            proposal.given.update({"static": schema.static} if static else {})
-        if label is None and proposal.given.pop("static", ()):
-            text = f"{option('static', *schema.static)} is left out, as it has no effect without labels"
-            unsure.append(f"{text}; with --label or --labels, add what of it is known beforehand")
-            schema = replace(schema, static=())
-        event = tables.status_of(label or "", labelled)
+            schema = replace(schema, static=(*schema.static, *(name for name in static if name not in taken)))
+        schema = schema if label is not None else replace(schema, static=())  # which has no effect without labels
+        event = tables.status_of(label or "", (objects or source).columns)
         others = tuple(name for name in (label, event, proposal.split) if name and name in source.columns)
         dataset, merged = _read(source, schema, others)
         schema = schema.with_values_of(dataset)
-    lines = [("table", str(table))]
-    if proposal.given:
-        said = ", ".join(f"{name} {_words(value)}".strip() for name, value in proposal.given.items())
-        said += "".join(f", {role} {name}" for role, name in (("label", label), ("event", event)) if name)
-        lines.append(("proposed", said))
-    lines += [("rows", str(dataset.reading)), *_contents(dataset)]
-    lines += [("unsure", text) for text in [*unsure, *merged]]
+    labels = [(role, name) for role, name in (("event", event), ("duration" if event else "label", label)) if name]
+    there = [(role, name) for role, name in labels if objects is None or name not in objects.columns]
+    print(printable(f"table: {table}\n"))
+    print(_columns("column", opened, schema.numbered, [*schema.roles, *there], proposal.remarks, proposal.columns))
+    if objects is not None:
+        key = tables.key_column(objects, schema.id)
+        pairs = [("id", key), *(("static", name) for name in schema.static if name not in opened.columns), *labels]
+        print("\n" + _columns(f"column of {objects.name}", objects, None, pairs, remarks_of_objects, look(objects)))
+    print("\nto take a column as another, name it: --id, --time, --channel, --values, ... (rotarymae fit --help)\n")
+    reading = dataset.reading
+    assert reading is not None
+    reading = replace(reading, notes=tuple(note for note in reading.notes if not note.startswith(UNREAD)))
+    lines = [("rows", str(reading)), *_contents(dataset, schema)]
+    known = [f"leave out of --static what is known only after {label!r}"] if schema.static else []
+    lines += [("unsure", text) for text in (*proposal.unsure, *known, *merged)]
     texts = dict.fromkeys(str(one.message) for one in raised if issubclass(one.category, InputWarning))
     lines += [("warning", text) for text in texts]
     width = max(len(name) for name, _ in lines)
@@ -99,13 +111,75 @@ def _read(
         return dataset, [text + error.message]
 
 
-def _contents(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
+def _columns(
+    head: str,
+    source: tables.Source,
+    numbered: str | None,
+    named: list[tuple[str, str]],
+    remarks: Mapping[str, str],
+    seen: Mapping[str, Column],
+) -> str:
+    """Return what each column of a table is taken as, what it holds, and a remark, as text in aligned columns.
+
+    A column that is joined to others has their role and remark. Columns that cannot be read come last.
+
+    Args:
+        head: what stands above the names of the columns.
+        source: the table, in which no columns are joined yet.
+        numbered: the common beginning of numbered columns that are joined; None without.
+        named: pairs (role, column) in the words of `TableSchema.roles`.
+        remarks: {column: remark}.
+        seen: {column: some of its cells}; those of others are looked up where they are shown.
+    """
+    parts = {name: id_parts(name, source.kinds) or [name] for _, name in named}
+    parts |= {} if numbered is None else {values_in(numbered): [*numbers_in(source.kinds, numbered)]}
+    roles = {part: (role.removesuffix("s").replace("_", " "), name) for role, name in named for part in parts[name]}
+    taken = ((column, *roles.get(column, ("not read", column))) for column in source.kinds)
+    lines = [(column, role, remarks.get(name, "")) for column, role, name in taken]
+    for column, error in source.unreadable.items():
+        lines.append((column, "not read", error.message.removeprefix(f"column {column!r} ")))
+    lines = _folded(lines)
+    seen = look(source, names=[name for name, *_ in lines if name in source.kinds and name not in seen]) | {**seen}
+    rows = max((len(column.codes) for column in seen.values()), default=0)
+    cells = [(shortened(head, LONGEST_NAME), "taken as", f"holds, in {rows:,} rows seen", "remark")]
+    for name, role, remark in lines:
+        unit, names = source.units.get(name, ""), role in ("id", "channel", "label")
+        held = seen[name].holds(unit, names) if name in source.kinds else ""
+        cells.append((shortened(printable(name), LONGEST_NAME), role, printable(held), printable(remark)))
+    widths = [max(map(len, column)) for column in zip(*cells)]
+    text = []
+    for *row, remark in cells:
+        start = "  ".join(cell.ljust(width) for cell, width in zip(row, widths)) + "  "
+        width, indent = max(WIDTH, len(start) + LONGEST_NAME), " " * len(start)
+        text += textwrap.wrap(remark, width, initial_indent=start, subsequent_indent=indent) or [start.rstrip()]
+    return "\n".join(text)
+
+
+def _folded(lines: list[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
+    """Return at most 40 lines (column, role, remark) in their order, or a few more.
+
+    Of too many, the first ones of each role and remark are kept, or of each role, if there are many remarks; a line
+    "... 988 more" counts the others.
+    """
+    groups: dict[tuple[Any, int], list[tuple[str, str, str]]] = {}
+    for same, kept in itertools.product((2, 1), (len(lines), 16, 8, 4, 2, 1)):
+        counts, groups = Counter[tuple[str, ...]](), {}
+        for line in lines:
+            key = line[1 : 1 + same]
+            counts[key] += 1
+            groups.setdefault((key, min(counts[key], kept + 1)), []).append(line)
+        if len(groups) <= MAX_LINES:
+            break
+    more = {key: (f"... {len(alike):,} more", key[0][0], "".join(key[0][1:])) for key, alike in groups.items()}
+    return [alike[0] if len(alike) == 1 else more[key] for key, alike in groups.items()]
+
+
+def _contents(dataset: series.SeriesDataset, schema: tables.TableSchema) -> list[tuple[str, str]]:
     """Return what `info` prints on the content of a table, as lines (topic, text).
 
-    They are on series, times, gaps and channels, if there are any, and values. Only the 12 channels with most
-    observations are shown. Where there is a single column of values, each of these channels has a line on its values;
-    otherwise each column of values has one. For a table larger than memory, gaps and values are those of a sample of
-    series, and a line says so.
+    They are on series, times, gaps and channels, if there are any. Only the 12 channels with most observations are
+    shown; of a single column of values, each has a line on its values. For a table larger than memory, gaps and values
+    are those of a sample of series, and a line says so.
     """
     import numpy as np
 
@@ -134,24 +208,16 @@ def _contents(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
         span = np.median(last - first)
         text = f"median {typical:.4g}{unit}, longest {longest:.4g}{unit}; a series spans {span:.4g}{unit}"
         lines.append(("gaps", text))
-    values = series.measured(some)
-    columns = {name: values[:, i] for i, name in enumerate(some.value_names)}
     if some.channels is not None and some.channel_names is not None:
         order = np.argsort(-counts, kind="stable")[:MAX_CHANNELS_SHOWN]
         shown = ", ".join(f"{some.channel_names[i]} {counts[i]:,}" for i in order)
         shown += f", ... ({len(counts)} in all)" if len(counts) > MAX_CHANNELS_SHOWN else ""
         lines.append(("channels", shown))
-        if len(columns) == 1:  # each channel may have a unit of its own
-            columns = {str(some.channel_names[i]): values[some.channels == i, 0] for i in order}
-    for name, column in columns.items():
-        known = column[np.isfinite(column)]
-        if not len(known):
-            lines.append((name, f"{len(column):,} limits, and no value" if len(column) else "never observed"))
-            continue
-        low, middle, high = np.quantile(known, (0, 0.5, 1))
-        limits = f"; {len(column) - len(known):,} limits" if len(known) < len(column) else ""
-        unit = f" {dataset.reading.units[name]}" if dataset.reading and name in dataset.reading.units else ""
-        lines.append((name, f"{low:.5g} to {high:.5g}{unit}, median {middle:.5g}, deviation {known.std():.4g}{limits}"))
+        values = series.measured(some)
+        for i in order if len(some.value_names) == 1 and schema.channel is not None else ():
+            known = values[some.channels == i, 0]
+            known = known[np.isfinite(known)]  # limits are none
+            lines.append((str(some.channel_names[i]), spread(known) if len(known) else "no value"))
     return lines
 
 
@@ -201,11 +267,3 @@ def _command(table: Path, schema: tables.TableSchema, label: str | None, event: 
     words += ["--label" if event is None else "--duration", label] if label else []
     words += ["--event", event] if event else []
     return shlex.join([*words, "--out", "run"])
-
-
-def _words(value: Any) -> str:
-    """Return an option's value as words for a reader: a tuple with spaces between, True, of a flag, as nothing.
-
-    An empty text becomes two quotes; nothing else is quoted.
-    """
-    return " ".join(value) if isinstance(value, tuple) else ("" if value is True else str(value) or "''")

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rotarymae.errors import InputError
+from rotarymae.errors import InputError, shortened
 from rotarymae.series import cells, dates
 from rotarymae.series.dates import ELAPSED, ISO, JOINED, formats_of, is_written
 from rotarymae.tables.source import STATISTICS, Source, without_headers
@@ -24,6 +24,8 @@ MIN_ASCENDING = 10  # different numbers of a column that may be the time, as it 
 MAX_CODES = 20  # different whole numbers of a column that may number channels or classes
 MOST = 0.95  # of the cells of a column, which show what it holds
 MOST_STATES = 4  # texts in blocks of one each; of more of them, a state would come back
+MOST_SHOWN = 6  # different cells, which are shown one by one
+HELD = 42  # characters that say what a column holds
 MIN_RUN = 3  # rows of a block, on average, that make a column look like one of ids
 IDS = ("object", "obj", "oid", "star", "series", "stay", "hospitalization", "encounter", "subject", "patient", "record",
        "participant", "person", "paciente", "paziente", "identifiant", "kennung",
@@ -184,6 +186,30 @@ class Column:
         """Whether it holds finite numbers, all of which are whole."""
         return bool(len(self.known)) and bool((self.known == np.rint(self.known)).all())
 
+    def holds(self, unit: str = "", names: bool = False) -> str:
+        """Say what its cells hold: range and median of numbers, the first and the last date, or some of the cells.
+
+        Args:
+            unit: that of its numbers; "" if it is not known.
+            names: whether its cells are names, of which a range says nothing; so are those of a column called like ids.
+        """
+        if self.distinct > 1 and self.days is not None and len(self.formats) < 2:
+            ends = dates.as_dates(np.array([np.nanmin(self.days), np.nanmax(self.days)])).to_pylist()
+            return " to ".join(str(end)[:19].removesuffix(" 00:00:00") for end in ends)
+        if self.distinct > MOST_SHOWN and len(self.known) and not (names or looks_like_id(self.name)):
+            return spread(self.known, unit)
+        first = [int((self.codes == code).argmax()) for code in range(min(self.distinct, MOST_SHOWN))]
+        cells_of = self.cells.take(pa.array(first, pa.int64()))
+        with suppress(pa.ArrowException):  # bytes are no text
+            cells_of = cells_of.cast(pa.large_string())
+        few = [str(cell) for cell in cells_of.to_pylist()]
+        few = sorted(few) if self.numbers is None else [few[k] for k in np.argsort(self.numbers[first])]
+        text = ("; " if "," in "".join(few) else ", ").join(few)
+        if 1 < self.distinct <= MOST_SHOWN and len(text) <= HELD:
+            return text
+        start = "one value: " if self.distinct == 1 else f"{self.distinct:,} different, such as "
+        return start + shortened(few[0], HELD - len(start)) if few else "empty"
+
     @property
     def names_classes(self) -> bool:
         """Whether it repeats few texts or whole numbers, as names of channels or classes do.
@@ -323,6 +349,20 @@ class Column:
         """
         there = self.codes >= 0
         return count_keys(series[there], self.codes[there]) > count_keys(series[there])
+
+
+def spread(numbers: np.ndarray, unit: str = "") -> str:
+    """Return the range of finite numbers, at least one, as text, and their median: "0.1 to 28 mg/dL, median 1.35".
+
+    There are as many digits as tell the two ends apart, and no median if the text would be too long.
+    """
+    quantiles = np.quantile(numbers, (0, 0.5, 1))
+    largest, width = np.abs(quantiles).max(), np.ptp(quantiles)
+    apart = int(np.log10(largest / width)) + 4 if width > 0 else 0
+    digits = min(13, max(4, int(np.log10(max(largest, 1))) + 1, apart))
+    low, middle, high = (f"{x:.{digits}g}" for x in quantiles)
+    text = f"{low} to {high} {unit}".rstrip()
+    return text if len(text) + len(middle) > HELD - 9 else f"{text}, median {middle}"
 
 
 def count_keys(*keys: np.ndarray) -> int:

@@ -1,6 +1,7 @@
 """Which column of a table is what, proposed from names, pieces of names, types, and the shape of the data.
 
-A proposal never merges, drops or converts: what is doubtful is said in `unsure`, and left to the user.
+A proposal never merges, drops or converts: what is doubtful is said in `remarks` on its columns and in `unsure`, and
+left to the user.
 """
 
 from __future__ import annotations
@@ -50,13 +51,13 @@ TIME_NAME = re.compile(  # of a column whose cells were measured then: 2024-03-3
     r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*",
     re.IGNORECASE,
 )
+OUTCOME = "looks like an outcome"
 MIN_NUMBERED = 20  # columns of one stem that make a series of each row
 MIN_REPEATED = 4  # of one stem, whose numbers count or ascend, that look like times, as t0, t0.5, ... do
 MAX_CLASSES = 8  # columns of classes of which sets are tried
 TELLING_SHARE = 0.5  # of the variance of a column's ranks, that another explains which says what was measured
 SLACK = 0.005  # of its range, by which a column of times may differ from the times
 
-NOT_TO_BE_SEEN = "not read: a model would see what it is to predict"
 NOTHING = re.compile(r"^(__.*__|unnamed:? ?\d*|index|rownames?|row_?(id|number|nr)?|#|level_\d+|)$", re.IGNORECASE)
 UNITS = {"unit", "units", "uom", "valueuom", "einheit", "unidad", "unité", "unità", "eenheid"}
 ZONES = re.compile(r"\b(tz|tzcd|timezone|time zone)\b")  # in the words of a name
@@ -92,7 +93,6 @@ TIME = Rule(
     frozenset(ERRORS | OUTCOMES | {"zone", "to", "id", "unit", "corr"}),
 )  # fmt: skip
 ID = Rule(IDS)
-CALENDAR = {"year", "month", "week", "weekday", "day", "doy"}  # in the names of parts of dates
 PASSBANDS = ("passband", "band", "bandpass", "filter", "flt", "filtercode", "filterid", "fid")  # never ids
 CHANNEL = Rule(
     (*PASSBANDS, "category", "channel", "sensor", "variable", "parameter", "test", "itemid", "item", "code", "concept",
@@ -115,27 +115,28 @@ class Proposal:
 
     Attributes:
         schema: the whole layout, with what the user named and what is proposed.
-        given: {field of the schema: proposed value}; fields that the user named are not among them.
         label: the column that looks like the label of each series; None without one.
         split: a column, such as one of patients, whose cells repeat across series; a random split would put such series
             on both sides. None without one.
-        unsure: sentences on what is doubtful, for the user.
+        unsure: sentences on what is doubtful about the table as a whole, for the user.
+        remarks: {column: what is doubtful about it, in a few words, for the user}.
+        columns: {column: some of its cells}, for all that were looked at.
     """
 
     schema: TableSchema
-    given: dict[str, Any]
     label: str | None
     split: str | None
     unsure: tuple[str, ...]
+    remarks: dict[str, str]
+    columns: dict[str, Column]
 
 
-def _said(names: Iterable[str], text: str, of_one: str | None = None) -> list[str]:
-    """Return [sentence] of the quoted names followed by `text`: ["'a', 'b' are empty."]; [] without names.
+class Remarks(dict[str, str]):
+    """{column: what is doubtful about it}, in a few words each."""
 
-    `of_one`, if given, takes the place of `text` after a single name.
-    """
-    names = list(names)
-    return [f"{listed(names)}{text if of_one is None or len(names) > 1 else of_one}"] if names else []
+    def on(self, names: Iterable[str], text: str) -> None:
+        """Add `text` to what is said of each of the named columns."""
+        self.update({name: f"{self[name]}; {text}" if name in self else text for name in names})
 
 
 def _series_per_row(source: Source) -> str | None:
@@ -241,15 +242,10 @@ def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     fields = {name: value for name, value in fields.items() if name not in named}
     joined = open_source(source, numbered=stem)
     rest = _Proposer(joined, replace(schema, **fields), {*named, *fields, "channel"}).propose()
-    first = [*look(source, names=sorted(at, key=at.__getitem__)[:MIN_TIME_NAMES]).values()]
-    doubts = []
-    if [c.whole and c.names_classes for c in first] == [True] + [False] * (MIN_TIME_NAMES - 1):
-        text = f"{first[0].name!r} holds few whole numbers, and the columns behind it others: if it is the label, and"
-        doubts.append(f"{text} no part of the series, name it so in the first line of the table")
     if len(at) < MIN_NUMBERED or _made_up(source.kinds):
         text = f"{listed(at, 3)} are proposed as one series in each row ({option('numbered', stem)})"
-        doubts.append(f"{text}; if each is a sensor, name the column of times (--time)")
-    return replace(rest, given={**fields, **rest.given}, unsure=(*rest.unsure, *doubts))
+        return replace(rest, unsure=(*rest.unsure, f"{text}; if each is a sensor, name the column of times (--time)"))
+    return rest
 
 
 def _with_dates(source: Source) -> Source:
@@ -289,7 +285,8 @@ class _Proposer:
             hold dates or the user named them.
         unused: {name: column} of those that have no role so far.
         given: {field of the schema: what is proposed}.
-        doubts: sentences on what is doubtful, for the user.
+        doubts: sentences on what is doubtful about the table as a whole, for the user.
+        remarks: what is doubtful about single columns.
         rows: number of rows that were looked at.
         times, series: int [rows], codes of the time and of the series of each row.
         time_values: float64 [rows], the times; None where they are neither numbers nor dates.
@@ -315,9 +312,10 @@ class _Proposer:
             if role in named - {"id", "time", "static"}:
                 source.need([name], advice=f"; name the right one by {option(role)}")
         used = {name for role, name in schema.roles if role in named}
-        seen = look(source, schema.na).items()
-        self.source, self.schema, self.named = source, schema, named
-        self.columns = {name: c for name, c in seen if c.dates or name in used or not NOTHING.match(name)}
+        self.source, self.schema, self.named, self.seen = source, schema, named, look(source, schema.na)
+        kept = {name: c for name, c in self.seen.items() if c.dates or name in used or not NOTHING.match(name)}
+        self.columns, self.remarks = kept, Remarks()
+        self.remarks.on(self.seen.keys() - kept.keys(), "numbers of rows")
         self.unused = {name: c for name, c in self.columns.items() if name not in used}
         self.rows = len(next(iter(self.columns.values())).codes) if self.columns else 0
         self.given: dict[str, Any] = {}
@@ -325,7 +323,7 @@ class _Proposer:
         self.other_ids: list[Column] = []
 
     def propose(self) -> Proposal:
-        """Propose all roles in turn, filling `self.given` and `self.doubts`; call it once.
+        """Propose all roles in turn, filling `self.given`, `self.doubts` and `self.remarks`; call it once.
 
         Raises InputError as `find_time` and `find_values` do.
         """
@@ -338,12 +336,8 @@ class _Proposer:
         self.find_limits()
         if _made_up(self.source.kinds):
             self.say_nameless()
-        lists = (one if isinstance(one, tuple) else (one,) for one in self.given.values())
-        read = {*self.flags, *(name for names in lists for name in names)}
-        for known, how in ((0, "empty"), (1, "one value")):
-            alike = (name for name, c in self.unused.items() if c.distinct == known and name not in read)
-            self.doubts += _said(alike, f": {how} in all rows seen, and not read")
-        return Proposal(replace(self.schema, **self.given), self.given, label, group, tuple(self.doubts))
+        schema = replace(self.schema, **self.given)
+        return Proposal(schema, label, group, tuple(self.doubts), self.remarks, self.seen | self.columns)
 
     def take(self, role: str, column: Column | None) -> None:
         """Propose a column for a role: enter its name in `self.given`, and take it off the columns without a role.
@@ -364,22 +358,18 @@ class _Proposer:
     def described(self, columns: Mapping[str, Column]) -> str:
         """Return columns, {name: column}, as text for the end of an error message.
 
-        The text lists their names, with examples from up to three columns of different texts, and which of them are
-        empty or hold one value only. It also says which columns of the table cannot be read, and why, and how a text
-        file was read.
+        The text lists their names and what they hold. It also says which columns of the table cannot be read, and why,
+        and how a text file was read.
         """
-        texts = [c for c in columns.values() if c.text and c.distinct > 1 and not (c.dates or c.clock)][:3]
-        said = [f" {c.name!r} holds texts ({listed(c.cells.drop_null().unique()[:2].to_pylist())})." for c in texts]
-        empty, constant = ([name for name, c in columns.items() if c.distinct == count] for count in (0, 1))
-        said += [f" {text}" for text in _said(empty, " are empty.", " is empty.")]
-        said += [f" {text}" for text in _said(constant, " hold one value throughout.", " holds one value throughout.")]
-        said += [f" Besides, {text}" for text in self.source.said_unreadable]
+        held = [f"{name!r} ({c.holds()})" for name, c in itertools.islice(columns.items(), 20)]
+        held += [f"... ({len(columns)} in all)"] if len(columns) > 20 else []
+        said = [f" Besides, {text}" for text in self.source.said_unreadable]
         if self.source.is_text and self.source.notes:
             said.append(f" The file is read thus: {'; '.join(self.source.notes)}.")
         if self.source.other_header is not None:
             line = self.source.other_header
             said.append(f" If line {line} names the columns: {option('header_row', line)}.")
-        return f"{listed(columns, 20) or 'no others'}.{''.join(said)}"
+        return f"{', '.join(held) or 'no others'}.{''.join(said)}"
 
     # ── time ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -388,7 +378,6 @@ class _Proposer:
 
         Sets `self.times` and `self.time_values`. If the user named a time that is absent, each row counts as a time.
         Columns that only repeat parts of the dates are taken off `self.unused`, unless no other column holds numbers.
-        Sentences for the user are added to `self.doubts`.
 
         Raises:
             InputError: no column could hold times, or they are dates without a year ("no-time"); they may be written in
@@ -422,17 +411,13 @@ class _Proposer:
         if time.formats and "time_format" not in self.named:
             self.find_format(time)
         if time.numeric and time.clock and CLOCK.fits(time.words) and time.known.max() > 24:
-            text = f"the numbers of {time.name!r}, up to {time.known.max():g}, look like hours and minutes, and are "
-            text += "read as plain numbers: write them as 08:40, next to a column of days (--clock)"
-            self.doubts.append(text)
+            self.remarks.on([time.name], "like hours and minutes: write 08:40, next to a column of days (--clock)")
         self.find_clock(time)
         parts = _parts_of_dates(time, self.unused.values())
+        self.remarks.on(parts, "a part of the time")
         rest = {name: c for name, c in self.unused.items() if name not in parts}
         if any(c.numeric and c.distinct > 1 and not looks_like_id(name) for name, c in rest.items()):
-            self.doubts += _said(parts, ": parts of the time, and not read")
             self.unused = rest
-        else:
-            self.doubts += _said(parts, ": parts of the time, of which the values are for want of others")
         clock = self.column("clock")
         self.times = joint_codes(*(c.codes for c in (time, clock) if c is not None))
         self.time_values = time.days if time.numbers is None else time.numbers
@@ -445,23 +430,15 @@ class _Proposer:
         """Propose the column of times of day next to `time`, the column of times, if that holds whole days.
 
         It is called like a clock, or else it is the only one of any name whose times go on within each day, as those of
-        other languages do. A sentence for the user is added to `self.doubts` on the latter, and on times of day that
-        are not read.
+        other languages do.
         """
         if time.days is None or (np.nan_to_num(time.days) % 1).any():
             return
         clocks = [c for c in self.unused.values() if c.clock]
         named = [c for c in clocks if CLOCK.fits(c.words)]
         others = [c for c in clocks if self.goes_on_within_days(c, time)] if not named else []
-        if len(others) == 1 and "clock" not in self.named:
-            text = (
-                f"{others[0].name!r} is proposed as the time of day of {time.name!r}; leave --clock out if it is a span"
-            )
-            self.doubts.append(text)
         self.take("clock", next(iter(named), others[0] if len(others) == 1 else None))
-        text = f" hold times of day, and are not read (--clock, if one is that of {time.name!r})"
-        said = f" holds times of day, and is not read (--clock, if they are those of {time.name!r})"
-        self.doubts += _said((c.name for c in clocks if c.name in self.unused), text, said)
+        self.remarks.on((c.name for c in clocks if c.name in self.unused), f"--clock, if of {time.name!r}")
 
     def goes_on_within_days(self, clock: Column, time: Column) -> bool:
         """Return whether a column holds times of day before 24:00 that ascend in the consecutive rows of one day.
@@ -483,16 +460,14 @@ class _Proposer:
 
         Begins and ends are two columns of numbers called so, such as start and stop, without a role so far. Each begin
         must lie before its end. Another column must be called like an event, and have at most two different cells. The
-        column of ends is taken off the columns without a role, and a sentence for the user is added to `self.doubts`.
+        column of ends is taken off the columns without a role.
         """
         events = [c for c in self.unused.values() if {*c.words} & STATUS_NAMES and c.distinct <= 2]
         numbers = {c.name.lower(): c for c in self.unused.values() if c.numeric}
         for begin, end in ((numbers.get(first), numbers.get(last)) for first, last in INTERVALS):
             if begin and end and events and (begin.numbers < end.numbers).all():  # pyright: ignore
-                text = f"each row is an interval from {begin.name!r} to {end.name!r}, as in tables of survival, and is "
-                text += f"read as an observation at its begin, without {end.name!r} and {events[0].name!r}; for times "
-                text += "to an event give a table with one row per series (--objects, --duration, --event)"
-                self.doubts.append(text)
+                text = f"intervals to {end.name!r} are read at their begin; times to an event want a row per series"
+                self.remarks.on([begin.name], f"{text} (--objects, --duration, --event)")
                 self.unused.pop(end.name)
                 return begin
         return None
@@ -523,7 +498,7 @@ class _Proposer:
         the numbers of the best go up and down, what `ascending` returns is returned, if that is not None.
 
         Without candidates, it is a column of texts that is called like a time, else what `ascending` returns, else a
-        column of one date. Sentences for the user are added to `self.doubts`.
+        column of one date.
         """
         clocks = any(c.clock for c in self.unused.values())  # which tell the times of a single day
         times = [c for c in self.unused.values() if c.distinct > 1 or (c.dates and clocks)]
@@ -554,15 +529,8 @@ class _Proposer:
         if not self.in_order(best):
             if (other := self.ascending()) is not None:
                 return other
-            self.doubts.append(f"the numbers of {best.name!r} go up and down from row to row: are they times? (--time)")
-        if best.dates:
-            self.say_times(best, [c for c in dated if c is not best])
+            self.remarks.on([best.name], "goes up and down from row to row: is it the time?")
         return best
-
-    def say_times(self, time: Column, others: Iterable[Column]) -> None:
-        """Say in `self.doubts` which other columns hold times, too, next to the proposed one, `time`."""
-        text = f" times, too; {time.name!r} is proposed (--time)"
-        self.doubts += _said((c.name for c in others), f" hold{text}", f" holds{text}")
 
     def in_order(self, column: Column) -> bool:
         """Return whether a column that is called like a time may be one, by its name alone or by its order.
@@ -582,8 +550,7 @@ class _Proposer:
         It must have at least 10 different numbers, and more than 90 % of the steps must rise. If no column has, the ids
         of a column that is called like one are tried: then one is taken whose numbers rise in every step within each
         id, provided that each column that never falls there rises in every step. A column that counts the rows is taken
-        only if no other ascends as often. Ids and entries of lists are passed over. A sentence for the user is added to
-        `self.doubts`.
+        only if no other ascends as often. Ids and entries of lists are passed over.
         """
         numbers = [c for c in self.unused.values() if c.numeric and not (c.listed or looks_like_id(c.name))]
         steps = {c.name: np.diff(c.numbers) for c in numbers}  # pyright: ignore
@@ -598,9 +565,7 @@ class _Proposer:
         if not likely:
             return None
         best = max(likely, key=lambda c: ((steps[c.name] > 0).mean(), bool((steps[c.name] != 1).any())))
-        others = [c.name for c in likely if c is not best]
-        too = f"; so {'does' if len(others) == 1 else 'do'} {listed(others)}" if others else ""
-        self.doubts.append(f"{best.name!r} is proposed as the time, as it ascends (--time){too}")
+        self.remarks.on((c.name for c in likely), "ascends, as a time does")
         return best
 
     def find_format(self, time: Column) -> None:
@@ -631,8 +596,7 @@ class _Proposer:
         A column that is called like an id is taken first. Without one, the id is "file" if there are several files,
         which makes each a series. In a single file, the column is taken whose cells show that it is the id
         (`id_by_shape`); else the id is "file", too, the table is one series, and a doubt is added to `self.doubts`.
-        Other doubts are on a proposed id: it has one time for each cell; its cells divide one object, as weekdays do;
-        or all are the same. For the last two, columns that may be the id instead are named.
+        Remarks are on a proposed id: it has one time for each cell; or its cells divide one object, as weekdays do.
 
         The rows are those that were looked at. All codes are 0 if the id is "file" and there is a single file, no
         column of times, or a list of times in each cell.
@@ -643,31 +607,22 @@ class _Proposer:
             if "id" not in self.given:
                 self.given["id"] = "file"
                 if not several_files:
-                    text = "no column of ids is seen: the table is read as one series (--id COLUMN otherwise)"
-                    self.doubts.append(text)
+                    self.doubts.append("no column of ids is seen: the table is read as one series (else --id COLUMN)")
         id, time = self.column("id"), self.column("time")
         self.series = np.zeros(self.rows, np.int64) if id is None else id.codes
         if id is None and several_files and time is not None and not time.listed:
             self.series = look(self.source.with_ids_of_files())["file"].codes
         series, several = count_keys(self.series), count_keys(self.times) > 1
         if id is not None and "id" not in self.named and several and 1 < series < self.rows:
-            text = " has one time throughout each of its cells: is it the id of series? (--id)"
-            self.doubts += _said([id.name] * (count_keys(self.series, self.times) == series), text)
+            if count_keys(self.series, self.times) == series:
+                self.remarks.on([id.name], "one time for each: is it the id of series?")
             steps = np.diff(np.zeros(1) if self.time_values is None else self.time_values)
             goes_on = len(steps) > 0 and bool((steps > 0).mean() > 0.99)
             if goes_on and id.in_blocks:  # without longer gaps between its blocks, as there are between stays
                 border = np.diff(id.codes) != 0
                 goes_on = self.is_state(id) and np.median(steps[border]) <= MIN_RUN * np.median(steps[~border])
-            text = ": the times go on from row to row through all of its cells; if these are of one object,"
-            self.doubts += _said([id.name] * bool(goes_on), f"{text} {option('id', (*self.wider(id), 'file')[0])}")
-        if id is not None and "id" not in self.named and series == 1 and (wider := self.wider(id)):
-            text = f" one value throughout, and so {'has' if len(wider) == 1 else 'have'} {listed(wider)}"
-            self.doubts.append(f"{id.name!r} has{text}: which of them would tell objects apart? (--id)")
-
-    def wider(self, id: Column) -> list[str]:
-        """Return the names of columns that are called like ids or places and are the same throughout each of `id`."""
-        called = (c for c in self.unused.values() if looks_like_id(c.name) or {*c.words} & PLACES)
-        return [c.name for c in called if c.distinct > 0 and not (c.varies(id.codes) or self.called_unit(c))]
+            text = "the times go on through all of them: states of one object? (--id file)"
+            self.remarks.on([id.name] * bool(goes_on), text)
 
     def id_by_name(self) -> Column | None:
         """Return the column, of those without a role, that is called like an id and tells series apart best; or None.
@@ -678,7 +633,7 @@ class _Proposer:
         The others with more or fewer different cells become `self.other_ids`.
 
         The rows of one id and time may belong to parts of an object. Then the column that names these parts is returned
-        instead, and a sentence for the user is added to `self.doubts`.
+        instead.
         """
         free, n = self.unused.values(), self.rows
         named = [c for c in free if looks_like_id(c.name) and c.distinct > 0 and (c.formats or not c.dates)]
@@ -706,8 +661,7 @@ class _Proposer:
         if part is None:
             return best
         self.other_ids.insert(0, best)
-        text = f"{part.name!r} is proposed as the id, as it tells rows of one {best.name} and time apart (--id)"
-        self.doubts.append(text)
+        self.remarks.on([part.name], f"tells rows of one {best.name} and time apart")
         return part
 
     def id_by_shape(self) -> Column | None:
@@ -716,7 +670,7 @@ class _Proposer:
         It is a text or whole number without missing cells, equal ones of which come in blocks of three rows or more on
         average, and no state of one object (`is_state`). Of several, one with more than one time for each id goes
         first, then texts, then that of most different cells. Else it is a column that tells the rows of one time apart
-        (`names_of_parts`). A sentence for the user on it is added to `self.doubts`.
+        (`names_of_parts`). A remark says which.
         """
         blocks = [c for c in self.objects if (c.text or c.whole) and c.distinct > 1 and not c.listed]
         blocks = [c for c in blocks if (c.codes >= 0).all() and c.in_blocks and self.rows / c.runs >= MIN_RUN]
@@ -728,7 +682,7 @@ class _Proposer:
         else:
             best, why = self.names_of_parts(np.zeros_like(self.times)), "it tells rows of one time apart"
         if best is not None:
-            self.doubts.append(f"{best.name!r} is proposed as the id, as {why} (--id)")
+            self.remarks.on([best.name], why)
         return best
 
     @property
@@ -793,9 +747,9 @@ class _Proposer:
 
         The label is the column that looks like one; the groups are ids whose cells repeat across series, such as
         patients. Either is None without one. Also sets `self.varying`, `self.outcomes` and `self.varying_numbers`. With
-        a single series, or one in each row, all columns with different cells vary. Sentences for the user are added to
-        `self.doubts`: on the groups, on a band or unit that is the same throughout each series, and on a further id
-        that divides series and joins parts of several.
+        a single series, or one in each row, all columns with different cells vary. Remarks are
+        on the groups, on a band or unit that is the same throughout each series, and on a further id that divides
+        series and joins parts of several.
         """
         count = int(self.series.max(initial=-1)) + 1
         one = count in (0, 1, self.rows)  # which does not show what is the same throughout each
@@ -807,22 +761,21 @@ class _Proposer:
         candidates = [*self.other_ids, *(c for c in fixed if looks_like_id(c.name) and not self.called_unit(c))]
         group = next((c.name for c in candidates if c in fixed and 1 < c.distinct < count), None)
         if group is not None:
-            text = f"{group!r} repeats across series: a random split would put the same {group} on both sides;"
-            self.doubts.append(f"{text} {option('split-by', group)}?")
+            self.remarks.on([group], "repeats across series, which a random split puts on both sides: --split-by?")
         for c in self.other_ids:
             if max(c.distinct, count) < count_keys(self.series, c.codes) <= self.rows / MIN_RUN:
-                text = f"{c.name!r} is called like an id, too, and not read: {self.id_with(c)} joins both; if the other"
-                self.doubts.append(f"{text} says what was measured, {option('id', c.name)} and that as --channel")
+                self.remarks.on([c.name], f"an id, too: {self.id_with(c)} joins both, if none says what was measured")
         numeric = {name: c for name, c in self.varying.items() if c.numeric}
         outcomes = [name for name, c in numeric.items() if self.is_outcome(c)]
         self.outcomes = outcomes if any(not looks_like_id(name) for name in numeric.keys() - {*outcomes}) else []
         self.varying_numbers = {name: c for name, c in numeric.items() if name not in self.outcomes}
         parts = (c for c in fixed if c.distinct > 1 and ({*c.words} & {*PASSBANDS} or self.called_unit(c)))
         if (part := next(parts, None)) is not None:
-            text = f"{part.name!r} is the same throughout each series; if several are of one object,"
-            self.doubts.append(f"{text} {option('id', group or 'file')} {option('channel', part.name)}")
+            text = f"{option('id', group or 'file')} {option('channel', part.name)}"
+            self.remarks.on([part.name], f"if several series are of one object: {text}")
         facts = [c for c in fixed if c not in self.other_ids]
-        label, static = _of_series(facts, count, None, self.doubts, self.outcomes)
+        label, static = _of_series(facts, count, None, self.remarks)
+        self.remarks.on(self.outcomes, OUTCOME)
         if "static" not in self.named and static:
             self.given["static"] = static
         return label, group
@@ -847,8 +800,7 @@ class _Proposer:
         `self.maybe_values` are the columns of numbers that vary within series, without the channel, ids, standard
         errors, limits and flags. Codes, and numbers that repeat another column or the time, or count measurements or
         blocks of rows, are left out, too, unless no column would be left. Coordinates are still among them. Also sets
-        `self.errors`, `self.limits`, `self.flags`, `self.coordinates` and `self.value_of`. Sentences for the user are
-        added to `self.doubts`.
+        `self.errors`, `self.limits`, `self.flags`, `self.coordinates` and `self.value_of`.
         """
         self.value_of = _errors_by_name(self.unused.values())
         means = any(c.words and MEANS.issuperset(c.words) for c in self.unused.values())  # next to which sd is an error
@@ -868,15 +820,14 @@ class _Proposer:
             self.take("channel", self.likely_channel())
         time, channel = self.column("time"), self.column("channel")
         if channel and time and "untimed" not in self.named and (untimed := int((time.codes < 0).sum())):
-            text = f"{untimed:,} of {self.rows:,} rows seen have no time: --untimed static reads them as facts"
-            self.doubts.append(text)
+            self.doubts.append(f"{untimed:,} of {self.rows:,} rows seen have no time: facts? (--untimed static)")
         self.maybe_values = [c for c in self.maybe_values if c is not channel]
-        text = ": codes or numbers of something, and not read"
+        text = "codes or numbers of something"
         self.leave_out([c for c in self.maybe_values if c.is_code], text)
         spread = any(_bare_name(self.unused[name].words) == "" for name in self.errors)  # of the values next to it
         alone = {"n", "count"} if spread else set()
         counts = [c for c in self.maybe_values if c.counts_measurements or alone & {"".join(c.words)}]
-        self.leave_out(counts, ": numbers of the measurements of a value, and not read")
+        self.leave_out(counts, "numbers of the measurements of a value")
         kept: dict[float, list[Column]] = {}  # by their largest number
         if time is not None and time.numeric:
             kept[time.known.max(initial=0)] = [time]
@@ -884,39 +835,24 @@ class _Proposer:
             alike = kept.setdefault(c.known.max(initial=0), [])
             alike += [c] * (not any(map(c.repeats_numbers, alike)))
         again = [c for c in self.maybe_values if c not in kept[c.known.max(initial=0)]]
-        self.leave_out(again, ": the numbers of another column again, and not read")
+        self.leave_out(again, "the numbers of another column again")
         if "positions" not in self.named:
             self.find_scale(channel)
-        if time is not None:
-            self.leave_out_times(time)
+        if time is not None:  # times of other values are called as it is, and do not keep pace with it
+            said = [c for c in self.maybe_values if self.says_time(c)]
+            axes = [c for c in said if not c.whole and self.unit_of_time(c) and not self.keeps_pace(c)]
+            self.leave_out([c for c in said if c not in axes], "times again")
+            self.leave_out(axes, f"times other than {time.name!r}: values measured at these need rows of their own")
         if _made_up(self.source.kinds):
             self.leave_out([c for c in self.maybe_values if c.is_serial], text)
         counted = [c for c in self.maybe_values if c.distinct > MOST_STATES and c.counts and self.is_state(c)]
-        first = option("id", *(c.name for c in counted[:1]))
-        self.leave_out(counted, f": numbers that count blocks of rows, and not read; {first}, if each is a series")
-
-    def leave_out_times(self, time: Column) -> None:
-        """Take columns that say the time again (`says_time`) off the possible values, and say so in `self.doubts`.
-
-        Those that are called as `time`, the column of times, and do not keep pace with it, are said to be times of
-        other values. If `time` holds numbers, columns of dates that do not keep pace with them are named, too.
-        """
-        said = [c for c in self.maybe_values if self.says_time(c)]
-        axes = [c for c in said if not c.whole and self.unit_of_time(c) and not self.keeps_pace(c)]
-        self.leave_out([c for c in said if c not in axes], ": times again, and not read")
-        text = f": times other than those of {time.name!r}, and not read; values measured at these need rows of their"
-        self.leave_out(axes, f"{text} own")
-        if "time" not in self.named and self.time_values is not None and not time.dates:
-            dated = (c for c in self.varying.values() if len(c.formats) < 2 and c.distinct >= MIN_ASCENDING)
-            days = ((c, c.days) for c in dated)
-            others = [c for c, each in days if each is not None and not self.in_step(each, self.time_values)]
-            self.say_times(time, others)
+        self.leave_out(counted, "numbers blocks of rows: --id, if each is a series")
 
     def leave_out(self, columns: Sequence[Column], text: str) -> None:
-        """Take columns off the possible values, and say so by `text`, unless no other would be left."""
+        """Take columns off the possible values, with the remark `text`, unless no other would be left."""
         if len(columns) < len(self.maybe_values):
             self.maybe_values = [c for c in self.maybe_values if c not in columns]
-            self.doubts += _said((c.name for c in columns), text)
+            self.remarks.on((c.name for c in columns), text)
 
     def likely_channel(self) -> Column | None:
         """Return the column that most likely says what was measured in each row; None without one.
@@ -928,7 +864,7 @@ class _Proposer:
 
         Without such a name, it is a column of few classes that tells rows of equal series and time apart. Or, if a
         single column of numbers could be the value, it is a column of texts that explains more than half of the
-        variance of that column's ranks. For these two guesses, a sentence for the user is added to `self.doubts`.
+        variance of that column's ranks. Remarks say why these two are guessed.
         """
         roles = {*self.errors, *self.limits, *self.outcomes, *self.flags}
         free = [c for name, c in self.varying.items() if name not in roles]
@@ -945,9 +881,7 @@ class _Proposer:
         telling = [c for c in classes if self.repeated_rows(c.codes) < bare / 20 and not c.is_scale(keys)]
         if bare > self.rows / 20 and telling:
             best = min(telling, key=lambda c: (self.repeated_rows(c.codes), c.distinct))
-            text = f"{best.name!r} is proposed as the channel, as it tells rows of one time apart (--channel)"
-            joins = " joins the two" if self.column("id") is not None else ""
-            self.doubts.append(f"{text}; if it says of what, {self.id_with(best)}{joins}")
+            self.remarks.on([best.name], f"tells rows of one time apart; if it says of what, {self.id_with(best)}")
             return best
         numbers = [c for c in self.maybe_values if c.name not in self.coordinates]
         numbers = [c for c in numbers if VALUE.fits(c.words)] or numbers
@@ -956,8 +890,7 @@ class _Proposer:
         share, _, best = max(shares, key=lambda one: one[:2], default=(0, 0, None))
         if best is None or share <= TELLING_SHARE:
             return None
-        text = f"{best.name!r} is proposed as the channel, as {numbers[0].name!r} differs by it (--channel)"
-        self.doubts.append(f"{text}; a state, such as on and off, is none")
+        self.remarks.on([best.name], f"{numbers[0].name!r} differs by it; a state, such as on and off, is no channel")
         return best
 
     def repeated_rows(self, *keys: np.ndarray) -> int:
@@ -969,13 +902,11 @@ class _Proposer:
 
         It is proposed if more than a twentieth of all rows repeat the series, time and channel of another row. It is
         the first of the possible values, `self.maybe_values`, whose numbers go one way among such rows and tell them
-        apart, and is taken off these. A sentence for the user on the column is added to `self.doubts`.
+        apart, and is taken off these.
 
-        Without such a column, the sentence says how many rows repeat others, and by which columns of classes, as few as
+        Without such a column, a doubt says how many rows repeat others, and by which columns of classes, as few as
         possible and at most three, they can be told apart. Next to a channel, a twentieth of rows or less is not said.
-
-        Args:
-            channel: the column of channels; None without one.
+        The `channel` is None without one.
         """
         keys = [] if channel is None else [channel.codes]
         bare, rows = self.repeated_rows(*keys), joint_codes(self.series, self.times, *keys)
@@ -984,8 +915,6 @@ class _Proposer:
         if scale is not None:
             self.given["positions"] = (scale.name,)
             self.maybe_values.remove(scale)
-            text = f"{scale.name!r} is proposed as a position of each observation, as it goes one way through the rows"
-            self.doubts.append(f"{text} of one time (--positions)")
         elif bare and (channel is None or bare > self.rows / 20):
             what = "series and time" if channel is None else "series, time and channel"
             text = f"{bare:,} of {self.rows:,} rows seen repeat the {what} of another"
@@ -1061,8 +990,7 @@ class _Proposer:
 
         If the user called the table wide, all possible values, `self.maybe_values`, are proposed. Otherwise it is the
         likeliest column alone (`likely_values`). Without one, it is all possible values, as channels of a wide table;
-        or, next to a column of channels, those of them that lack the fewest cells. Sentences for the user on columns
-        that are not read are added to `self.doubts`.
+        or, next to a column of channels, those of them that lack the fewest cells.
 
         Raises:
             InputError: no column could hold values ("no-values").
@@ -1079,59 +1007,40 @@ class _Proposer:
             else:
                 gaps = [int(np.isnan(c.numbers).sum()) for c in self.maybe_values]  # pyright: ignore
                 read = [c for c, gap in zip(self.maybe_values, gaps) if gap == min(gaps)]
-                if lacking := [c.name for c in self.maybe_values if c not in read]:
-                    text = "are missing, and these are not read: next to a channel, a row needs all of its values"
-                    self.doubts.append(f"cells of {listed(lacking)} {text} (--values)")
+                lacking = (c.name for c in self.maybe_values if c not in read)
+                self.remarks.on(lacking, "cells are missing: next to a channel, a row needs all of its values")
             self.given["values"] = tuple(c.name for c in read)
         values = self.values = self.given.get("values", self.schema.values)
-        unread = {*(c.name for c in self.maybe_values), *self.varying.keys() - self.varying_numbers.keys()}
-        unread -= {*self.flags, *self.outcomes}
-        self.say_unread([c for name, c in self.varying.items() if name in unread], channel)
+        self.say_units(channel)
         self.say_spans([c for c in map(self.columns.get, values) if c is not None])
         id = self.column("id")
         if id is not None and not (channel or self.given.get("wide") or "id" in self.named or looks_like_id(id.name)):
-            text = f": if it says what was measured, and not of what, --id file {option('channel', id.name)}"
-            self.doubts += _said([id.name], text)
+            self.remarks.on([id.name], "if it says what was measured, and not of what: --id file, --channel")
         if len(values) == 1 and (value := self.columns.get(values[0])) is not None:
-            flux = [c.name for c in self.maybe_values if c.name != value.name and value.is_magnitude_of(c)][:1]
-            text = f": {value.name!r} has its signs, as magnitudes that are made of negative fluxes; else"
-            self.doubts += _said(flux, f"{text} {option('values', *flux)}")
-        at_times, numbered = [name for name in values if TIME_NAME.fullmatch(name)], ""
-        for stem, names in _repeated(values).items():
-            hours = len(names) % 24 == 0 or self.fill_steps(len(names))  # or parts of hours
-            if not stem or TIME.fits(pieces(stem)) or hours:
-                at_times, numbered = names, f"; for one of each row, {option('numbered', stem)}" if stem else ""
-        if len(at_times) > max(MIN_TIME_NAMES - 1, len(values) / 2):
-            text = f"the names of the columns {listed(at_times)} look like times, and each is read as a channel; for"
-            self.doubts.append(f"{text} one series of all, make a row of each first (pandas.melt){numbered}")
-        self.doubts += [f"not all is read: {text}" for text in self.source.said_unreadable]
+            flux = (c.name for c in self.maybe_values if c.name != value.name and value.is_magnitude_of(c))
+            self.remarks.on(flux, f"{value.name!r} has its signs, as magnitudes made of negative fluxes: --values?")
+        for stem, names in {"": [*filter(TIME_NAME.fullmatch, values)], **_repeated(values)}.items():
+            if len(names) > max(MIN_TIME_NAMES - 1, len(values) / 2) and not _made_up(self.source.kinds):
+                how = f", or a series of each row by {option('numbered', stem)}" if stem else ""
+                text = f"{listed(names, 3)} are read as channels; if the names say times, make a row of each first"
+                self.doubts.append(f"{text} (pandas.melt){how}")
         if self.given.get("wide"):
             self.say_marks([self.columns[name] for name in values])
-            text = ", which are read of tables with a row for each value"
-            self.doubts += _said(self.errors, f" look like standard errors{text}", f" looks like standard errors{text}")
+            self.remarks.on(self.errors, "like standard errors, which need a row for each value")
 
     def say_spans(self, values: Sequence[Column]) -> None:
-        """Say in `self.doubts` which columns of values are spans from a row's time to its date in another column."""
+        """Remark which columns of values are spans from a row's time to its date in another column."""
         time = self.column("time")
         dated = [c for c in self.unused.values() if c.dates and c.days is not None and c.distinct >= MIN_ASCENDING]
         for other in dated if time is not None and time.days is not None else ():
             span = abs(other.days - self.time_values)  # pyright: ignore
             spans = [c for c in values if c.numbers is not None and self.in_step(c.numbers, span)]
-            text = f": the time from {time.name!r} to {other.name!r}, and read as values; leave out"  # pyright: ignore
-            self.doubts += _said((c.name for c in spans), f"{text} by --values what is none")
+            text = f"the time from {time.name!r} to {other.name!r}"  # pyright: ignore
+            self.remarks.on((c.name for c in spans), text)
             values = [c for c in values if c not in spans]
 
-    def fill_steps(self, count: int) -> bool:
-        """Return whether steps of the dates are `count` days, weeks or months, 12 or more, as of numbered columns."""
-        time = self.column("time")
-        if time is None or time.days is None or count < 12:
-            return False
-        steps = np.diff(time.days)[np.diff(self.series) == 0]
-        step = np.median(steps[steps > 0]) if (steps > 0).any() else 0.0
-        return bool((abs(step * 86_400 / count / CLOCKS[4:7] - 1) < 0.05).any())
-
     def say_marks(self, values: Sequence[Column]) -> None:
-        """Say in `self.doubts` which of the columns of values only mark the rows in which another is 0 or missing."""
+        """Remark which of the columns of values only mark the rows in which another is 0 or missing."""
         marks: dict[bytes, list[str]] = {}  # by the rows that are like the first
         for c in values:
             if c.whole and c.distinct == 2 and np.isfinite(c.numbers).all():  # pyright: ignore
@@ -1139,11 +1048,11 @@ class _Proposer:
         for c in values:
             empty = np.nan_to_num(c.numbers) == 0  # pyright: ignore
             names = marks.get((empty == empty[0]).tobytes(), []) if c.distinct > 2 else []
-            text = f"the rows in which {c.name!r} is 0 or missing; if nothing was measured then, leave them out first"
-            self.doubts += _said(names, f" only mark {text}", f" only marks {text}")
+            text = f"only marks rows in which {c.name!r} is 0 or missing; if nothing was measured, leave them out first"
+            self.remarks.on(names, text)
 
     def say_nameless(self) -> None:
-        """Say in `self.doubts` which columns without names may be parts of dates, or errors of the column before."""
+        """Remark which columns without names may be parts of dates, or errors of the column before."""
         parts: list[str] = []
         for c in self.columns.values():
             first, last = PARTS_OF_DATES[min(len(parts), len(PARTS_OF_DATES) - 1)]
@@ -1151,14 +1060,12 @@ class _Proposer:
             if not fits and len(parts) > 1:
                 break
             parts = [*parts, c.name] if fits else []  # one alone is no year
-        text = " look like parts of dates: name them in a first line, as by year,month,day,hour or year,doy,hour"
-        self.doubts += _said(parts if len(parts) > 1 else [], text)
+        text = "like a part of dates: name these in a first line, as by year,month,day,hour or year,doy,hour"
+        self.remarks.on(parts if len(parts) > 1 else [], text)
         values, errors = ([self.columns[name] for name in self.values[start::2]] for start in (0, 1))
         small = [(c.known > 0).all() and 5 * c.known.max() < np.median(abs(v.known)) for v, c in zip(values, errors)]
         if len(values) == len(errors) and all(small):
-            text = " may be standard errors of the columns before: "
-            text += f"{option('values', values[0].name)} {option('errors', errors[0].name)}"
-            self.doubts += _said((c.name for c in errors), text)
+            self.remarks.on((c.name for c in errors), "may be the error of the column before (--values, --errors)")
 
     def likely_values(self, channel: Column | None) -> list[Column]:
         """Return those of the possible values, `self.maybe_values`, that stand out, the likeliest first; or [].
@@ -1168,10 +1075,7 @@ class _Proposer:
         within one.
 
         Before, coordinates are taken off `self.maybe_values`, unless nothing else is there; but if the table has nested
-        columns, which may hold the values, they always are.
-
-        Args:
-            channel: the column of channels; None without one.
+        columns, which may hold the values, they always are. The `channel` is None without one.
 
         Raises:
             InputError: no possible values are left ("no-values").
@@ -1196,40 +1100,19 @@ class _Proposer:
         measured = [c for c in self.maybe_values if c.varies(joint_codes(self.series, channel.codes))]
         return [c for c in measured if _share_explained(c, channel) > TELLING_SHARE]
 
-    def say_unread(self, columns: Sequence[Column], channel: Column | None) -> None:
-        """Say in `self.doubts` which columns change within series and are not read, and which may be codes.
+    def say_units(self, channel: Column | None) -> None:
+        """Remark which columns hold units that differ within a channel, or zones of the times.
 
-        The `columns` are those that have no role but perhaps that of values. Dates, and what is the same throughout a
-        channel, as its unit is, are passed over. The `channel` is None without one.
+        Some channels may have a second unit, but not as many as there are channels. The `channel` is None without one.
         """
-        columns = [c for c in columns if not (c.dates or c.clock or c is channel)]
+        free = [c for name, c in self.varying.items() if name in self.unused and name not in self.flags]
         if channel is not None:
-            columns = [c for c in columns if c.varies(channel.codes)]
-            units = [c for c in columns if self.called_unit(c)]  # mostly one for each channel
+            units = [c for c in free if self.called_unit(c) and c.varies(channel.codes)]
             pairs = (np.stack([channel.codes, c.codes])[:, c.codes >= 0] for c in units)
-            units = [c for c, pair in zip(units, pairs) if count_keys(*pair) < 2 * channel.distinct]
-            text = ": units that differ within a channel, whose numbers are read as they are; convert them first"
-            self.doubts += _said((c.name for c in units), text)
-            columns = [c for c in columns if c not in units]
-        zones = [c for c in columns if c.text and ZONES.search(" ".join(c.words))]
-        text = ": zones of the times, which are read without them; give all times in one zone first"
-        self.doubts += _said((c.name for c in zones), text)
-        columns = [c for c in columns if c not in zones]
-        codes = [c for c in columns if c.names_classes and not looks_like_id(c.name)]
-        codes = [c for c in codes if c.name in self.values or (c.codes >= 0).all()]
-        unread = [c for c in columns if c.name not in self.values]
-        rest = [c for c in unread if c not in codes]
-        numbers = [c.name for c in rest if c.numeric and not looks_like_id(c.name)]
-        self.doubts += _said(numbers, " could be values, too (--values)")
-        self.doubts += _said((c.name for c in rest if c.text), ": texts that change within series, not read")
-        read = [c.name for c in columns if c not in unread and (c in codes or {*c.words} & CALENDAR)]
-        one_of_two = len(self.values) <= 2 or self.repeated_rows() > self.rows / 20  # else each column is a channel
-        text = ": few whole numbers or called like times, and read as values; leave codes and times out by --values"
-        offered = f"; {option('channel', *read[:1])}, if they say what was measured, or --id, if of what"
-        self.doubts += _said(read, text + offered * (channel is None and one_of_two))
-        names = [c.name for c in codes if c in unread]
-        text = f": few words or whole numbers that change within series, not read; {option('channel', *names[:1])}, if"
-        self.doubts += _said(names, f"{text} they say what was measured, or --id, if of what")
+            several = (c.name for c, pair in zip(units, pairs) if count_keys(*pair) < 2 * channel.distinct)
+            self.remarks.on(several, "units that differ within a channel, whose numbers are read as they are")
+        zones = (c.name for c in free if c.text and ZONES.search(" ".join(c.words)))
+        self.remarks.on(zones, "zones of the times, which are read without: give all in one zone first")
 
     # ── errors, positions, flags, limits ────────────────────────────────────────────────────────────────────────────
 
@@ -1239,14 +1122,13 @@ class _Proposer:
         Limits, and rows of series without any error, need none.
 
         The column is called like the value with a mark, as flux_err is, or by a mark alone, such as err. Nothing is
-        proposed for several columns of values, or if the user named errors. Sentences for the user are added to
-        `self.doubts`: on errors that would drop rows, and on coordinates that may be positions.
+        proposed for several columns of values, or if the user named errors. Remarks say which errors would drop rows,
+        and which coordinates may be positions.
         """
         values, given = self.values, self.given.get("positions", ())
         positions = dict.fromkeys((*given, *self.coordinates))
-        if {*positions} - {*values, *given} and "positions" not in self.named:
-            text = f" could be positions of each observation: {option('positions', *positions)}"
-            self.doubts += _said(self.coordinates, text)
+        if "positions" not in self.named:
+            self.remarks.on({*self.coordinates} - {*values, *given}, option("positions", *positions) + "?")
         if "errors" in self.named or len(values) > 1 or self.given.get("wide") or self.schema.wide:
             return
         of_value = [name for name in self.errors if self.value_of.get(name, values[0]) == values[0]]
@@ -1256,8 +1138,7 @@ class _Proposer:
             if cells.is_text(value.cells.type):  # limits, such as "<0.01", need no error
                 known &= ~cells.matches(value.cells, f"{cells.UPPER}|{cells.LOWER}")
             if lost := int((known & ~there & np.isin(self.series, self.series[there])).sum()):
-                text = f"{name!r} is missing in {lost:,} of {self.rows:,} rows"
-                self.doubts.append(f"{text}: {option('errors', name)} would leave them out")
+                self.remarks.on([name], f"missing in {lost:,} of {self.rows:,} rows, which --errors would leave out")
             else:
                 self.given["errors"] = (name,)
 
@@ -1265,35 +1146,27 @@ class _Proposer:
         """Propose the column of limits of a single column of values, if it is filled in some rows that lack a value.
 
         It is proposed as "lower_limits" for magnitudes, which grow as a source gets fainter, else as "upper_limits",
-        and no longer as a static column. Nothing is proposed if the user named limits. Sentences for the user are added
-        to `self.doubts`: on limits, and on flags and marks such as "<" that are not read.
+        and no longer as a static column. Nothing is proposed if the user named limits. Remarks are on limits, and on
+        flags and marks such as "<" that are not read.
         """
         free, n, values = self.unused, self.rows, self.values
         texts = {c.name: {*c.cells.unique().to_pylist()} - {None, "", "="} for c in free.values() if c.text}
         marks = [name for name, seen in texts.items() if seen and seen <= MARKS]
         marks += [name for name in self.flags if name in free and {*free[name].words} & OPERATORS and name not in marks]
-        text = " says which values are limits, and is not read: write its mark before the value, <0.01"
-        self.doubts += _said(marks, text)
-        unread = []
+        self.remarks.on(marks, "says which values are limits: write its mark before the value, <0.01")
         for c in (free[name] for name in self.flags if name in free and name not in (*values, *marks)):
             marked = int((np.nan_to_num(c.numbers) != 0).sum()) if c.numeric else 0  # pyright: ignore
-            if 0 < marked < n / 2:
-                text = f"{c.name!r} is not 0 in {marked:,} of {n:,} rows"
-                self.doubts.append(f"{text}: {option('flags', c.name)} would leave them out")
-            else:
-                unread.append(c.name)
-        text = " look like flags, and are not read; leave out first what they say is bad"
-        self.doubts += _said(unread, text, " looks like a flag, and is not read; leave out first what it says is bad")
+            text = f"not 0 in {marked:,} of {n:,} rows, which --flags would leave out"
+            self.remarks.on([c.name], text if 0 < marked < n / 2 else "a flag? leave out first what is bad")
         written = (c for c in map(self.columns.get, values) if c and cells.is_text(c.cells.type))
         fainter = (c.name for c in written if "mag" in c.name.lower() and cells.matches(c.cells, cells.UPPER).any())
-        text = ': "<12.6" is read as below 12.6; of magnitudes it often means fainter, which is ">12.6"'
-        self.doubts += _said(fainter, text)
+        self.remarks.on(fainter, '"<12.6" is read as below 12.6; of magnitudes it often means fainter, ">12.6"')
         value = self.columns.get(values[0])
         for c in free.values():
             if value is not None and value.numbers is not None and cells.is_text(c.cells.type) and c.numeric:
                 lost = np.isnan(value.numbers) & cells.matches(c.cells, f"{cells.UPPER}|{cells.LOWER}")
-                text = f" holds limits in {lost.sum():,} rows in which {value.name!r} is missing: read them by"
-                self.doubts += _said([c.name] if lost.any() else [], f"{text} {option('values', c.name)}")
+                text = f"limits in {lost.sum():,} rows without {value.name!r}: --values?"
+                self.remarks.on([c.name] if lost.any() else [], text)
         several = len(values) > 1 or self.given.get("wide") or self.schema.wide
         several = several or {"upper_limits", "lower_limits"} & self.named
         for name in self.limits:
@@ -1301,17 +1174,15 @@ class _Proposer:
             known = None if value is None else value.numbers
             fills = limit is not None and known is not None and (~np.isnan(limit) & np.isnan(known)).any()
             if several or not fills:
-                text = " is a limit of what could be seen, and is not read"
-                self.doubts += _said([name] if name in self.varying_numbers else [], text)
+                self.remarks.on([name] if name in self.varying_numbers else [], "a limit of what could be seen")
                 continue
             if "static" in self.given:
                 self.given["static"] = tuple(fact for fact in self.given["static"] if fact != name)
             faint = "mag" in name.lower() or "mag" in values[0].lower()
             role, other = ("lower_limits", "upper_limits") if faint else ("upper_limits", "lower_limits")
             self.given[role], several = (name,), True
-            side = "above" if faint else "below"
-            text = f"where {values[0]!r} is missing, it is taken to lie {side} {name!r} (else {option(other, name)})"
-            self.doubts.append(text)
+            text = f"where {values[0]!r} is missing, it lies {'above' if faint else 'below'} (else {option(other)})"
+            self.remarks.on([name], text)
 
 
 def _parts_of_dates(time: Column, columns: Iterable[Column]) -> list[str]:
@@ -1432,7 +1303,7 @@ def status_of(label: str, columns: Iterable[str]) -> str | None:
 
 
 @np.errstate(invalid="ignore")  # of infinite numbers
-def propose_objects(source: Source, id: str, label: str | None) -> tuple[str | None, tuple[str, ...], list[str]]:
+def propose_objects(source: Source, id: str, label: str | None) -> tuple[str | None, tuple[str, ...], dict[str, str]]:
     """Propose the label and the static columns of a table of objects, which has one row per series.
 
     Args:
@@ -1442,26 +1313,21 @@ def propose_objects(source: Source, id: str, label: str | None) -> tuple[str | N
         label: the label, if the user named it, which is kept; None to propose one.
 
     Returns:
-        The label, or None if no column looks like one; the static columns; and sentences on what is doubtful.
+        The label, or None if no column looks like one; the static columns; and {column: what is doubtful about it}.
 
     Raises:
         InputError: no column of ids, or several that look like one ("unknown-column"); what `look` raises.
     """
-    key, unsure = key_column(source, id), []
-    if key != id:
-        unsure.append(f"the ids of {source.name} are read from {key!r}")
-    seen = look(source)
+    key, seen, remarks = key_column(source, id), look(source), Remarks()
     ids = {key, *id_parts(key, source.kinds)}
     columns = [c for name, c in seen.items() if name not in ids and c.distinct > 1]
     columns = [c for c in columns if c.dates or not NOTHING.match(c.name)]
-    label, static = _of_series(columns, max((len(c.codes) for c in seen.values()), default=0), label, unsure)
-    if label is not None and static:
-        unsure.append(f"of {listed(static, 20)}, leave out by --static what is known only after {label!r}")
-    return label, static, unsure
+    label, static = _of_series(columns, max((len(c.codes) for c in seen.values()), default=0), label, remarks)
+    return label, static, remarks
 
 
 def _of_series(
-    columns: list[Column], count: int, label: str | None, unsure: list[str], more_outcomes: Sequence[str] = ()
+    columns: list[Column], count: int, label: str | None, remarks: Remarks
 ) -> tuple[str | None, tuple[str, ...]]:
     """Propose the label and the static columns among columns that have one value per series.
 
@@ -1475,9 +1341,7 @@ def _of_series(
         columns: the columns, described by a sample.
         count: number of series that were seen.
         label: the label, if the user named it, which is kept; None to propose one.
-        unsure: list of doubts, to which sentences are added.
-        more_outcomes: names of further columns that look like outcomes, to be named in the doubts with those among
-            `columns`.
+        remarks: those on what is doubtful are added to it.
 
     Returns:
         The name of the label, or None if no column looks like one; and the names of the static columns.
@@ -1500,13 +1364,9 @@ def _of_series(
     leaks = [c for c in leaks if count_keys(c.codes, truth.codes) == count_keys(c.codes)]  # pyright: ignore
     static = tuple(c.name for c in facts if c not in (*many, *leaks))
     maybe = [c.name for c in usable if label is None and c.names_classes and c.distinct <= few]
-    if maybe:
-        text = "may be the label" if len(maybe) == 1 else "may hold the label"
-        unsure.append(f"{listed(maybe, 20)} {text} ({option('label', maybe[0])}?)")
-    text = f": of {count:,} series seen, half or more have one of their own, and it is not read (--static)"
-    unsure += _said([c.name for c in many], text)
-    text = " say the label itself, and are not read", " says the label itself, and is not read"
-    unsure += _said([c.name for c in leaks], *text)
-    text = f" look like outcomes, and are {NOT_TO_BE_SEEN}", f" looks like an outcome, and is {NOT_TO_BE_SEEN}"
-    unsure += _said([*outcomes, *more_outcomes], *text)
+    remarks.on(static if label is None else (), "one value per series: --static")
+    remarks.on(maybe, "the label?")
+    remarks.on((c.name for c in many), "another in most series: --static?")
+    remarks.on((c.name for c in leaks), "says the label itself")
+    remarks.on(outcomes, OUTCOME)
     return label, static

@@ -32,6 +32,7 @@ from rotarymae.tables.schema import TableSchema, option
 from rotarymae.tables.source import ID_TEXT, Source, id_parts, open_source, without_headers
 
 PART = 1 << 18  # observations that are answered at a time
+UNREAD = "columns not read: "  # the beginning of a note
 HEADERS = "a line repeats the header"  # a reason to leave it out
 READ = 1 << 20  # observations that are read at a time from a table larger than memory
 
@@ -162,7 +163,7 @@ class TableReader:
                 advice = ", which the model reads" if known else f"; name the right one by {option(role)}"
                 table.need([name], advice=advice)
         unread = [name for name in names if name not in role_of and name not in others]
-        notes = [f"columns not read: {listed(unread)}"] if unread else []
+        notes = [f"{UNREAD}{listed(unread)}"] if unread else []
         if absent:
             text = f"{table.name} has no column {listed(absent)}; it is taken as never observed"
             text += "; --objects names a table with one row per series." if {*absent} & {*schema.static} else "."
