@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from rotarymae.errors import InputError, listed
 from rotarymae.series import cells
+from rotarymae.system.database import connection
 
 HEAD_CELLS = 1000  # cells, in which a column of something else shows it
 PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
@@ -31,7 +32,6 @@ SPAN = (
 STARTS = {SPAN: r"\1"} | {rf"^\s*(\d{{4}})[-_ ]?[Qq]{k + 1}\s*$": rf"\1-{1 + 3 * k:02d}-01" for k in range(4)}
 WITH_COLONS = re.compile(r"(?<![-/.:_\dA-SU-Za-z])\d\d?(:\d\d)+([.,:]\d+)?(?!\d)")  # a time of day in a date
 WEEK = re.compile(r"\s*(\d{4})-?W(0[1-9]|[1-4]\d|5[0-3])\s*")  # 2024-W05
-OFFLINE = {"threads": 1, "autoinstall_known_extensions": False, "autoload_known_extensions": False}
 UTC_OFFSET = re.compile(r"(?<=:\d\d| \d\d) ?[+-]\d\d:?\d\d$|(?<=\d[.,]\d\d\d) ?[+-]\d\d:?\d\d$")
 MIDNIGHT = r"(^|[^\d:])24:00"  # the end of a day
 JOINED = {7: "%Y%j", 8: "%Y%m%d", 10: "%Y%m%d%H", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}  # by the number of digits
@@ -233,7 +233,8 @@ def _stamps(texts: pa.Array, expression: str, **parameters: str) -> pa.Array:
     Returns:
         Timestamps [n], of UTC if those of the expression have a zone; null where the expression gives null.
     """
-    with duckdb.connect(config=OFFLINE).register("texts", pa.table({"c": texts})) as database:
+    with connection().cursor() as database:  # a database of its own takes twenty times as long
+        database.register("texts", pa.table({"c": texts}))
         stamps = cells.to_arrow(database.sql(f"SELECT {expression} FROM texts", params=parameters).to_arrow_table()[0])
     return stamps.cast(pa.timestamp("us", "UTC" if getattr(stamps.type, "tz", None) else None))
 
@@ -306,11 +307,10 @@ def _with_short_months(texts: pa.Array) -> pa.Array:
     Case is ignored. A longer word that begins like the name of a month is replaced as a whole: "Marvin" becomes "Mar".
     A point between a letter and a blank is removed: "Mar. 5" becomes "Mar 5".
     """
-    if not cells.matches(texts, r"\pL").any():  # twelve expressions take a tenth of a second to compile
-        return texts
     texts = pc.replace_substring_regex(texts, r"(\pL)\. ", r"\1 ")  # pyright: ignore
     for name, begins in zip(calendar.month_abbr[1:], MONTHS.split(), strict=True):
-        texts = pc.replace_substring_regex(texts, rf"(?i)(^|[^\pL])({begins})\pL*", rf"\1{name}")  # pyright: ignore
+        if cells.matches(texts, f"(?i){begins}").any():  # a hundred times as fast as the next, which is slow to compile
+            texts = pc.replace_substring_regex(texts, rf"(?i)(^|[^\pL])({begins})\pL*", rf"\1{name}")  # pyright: ignore
     return texts
 
 

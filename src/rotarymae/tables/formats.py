@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import codecs
 import csv
 import functools
@@ -11,7 +10,6 @@ import itertools
 import json
 import re
 import shutil
-import tempfile
 import warnings
 import zipfile
 import zlib
@@ -31,6 +29,7 @@ import pyarrow.ipc
 from rotarymae.errors import InputError, InputWarning, NoObservations, listed
 from rotarymae.series import cells, dates
 from rotarymae.series.cells import to_arrow
+from rotarymae.system.database import scratch
 
 PACKED = (".gz", ".bz2", ".zst")  # of text files
 # What DuckDB, Arrow, openpyxl, astropy and the packers raise for a file that is none of theirs.
@@ -121,14 +120,6 @@ def one_type(name: str) -> Iterator[None]:
 def _reason(error: Exception) -> str:
     """Return the first line of an error's message, at most 300 characters; the name of its type if it has none."""
     return (str(error).strip() or type(error).__name__).splitlines()[0][:300]
-
-
-@functools.cache
-def scratch() -> Path:
-    """Return this process's temporary folder for copies of files, which is removed when the process ends."""
-    folder = Path(tempfile.mkdtemp(prefix="rotarymae-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
 
 
 # ── text ────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -32,8 +32,9 @@ from rotarymae.errors import InputError, InputWarning, did_you_mean, listed
 from rotarymae.series import cells
 from rotarymae.series.cells import LOWER, UPPER, is_list, to_arrow
 from rotarymae.system import free_memory
+from rotarymae.system.database import connection, scratch
 from rotarymae.tables import formats
-from rotarymae.tables.formats import PACKED, as_utf8, named, numbers_in, one_type, scratch, values_in
+from rotarymae.tables.formats import PACKED, as_utf8, named, numbers_in, one_type, values_in
 
 FORMATS = {
     **dict.fromkeys((".csv", ".txt", ".dat", ".psv"), "csv"),
@@ -509,31 +510,6 @@ class Source:
 
 
 # ── DuckDB ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@functools.cache
-def _database_of(process: int) -> duckdb.DuckDBPyConnection:
-    """Return an in-memory DuckDB database for a process, with limits on memory and threads, and a folder to sort in.
-
-    It is made once for each process id, as a forked process needs a database of its own.
-    """
-    threads = min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
-    config = {
-        "memory_limit": f"{max(256, min(1500, int(free_memory() / 4 / 2**20)))}MB",
-        "temp_directory": str(scratch() / f"sorting-{process}"),
-        "threads": threads,
-        "autoinstall_known_extensions": False,
-        "autoload_known_extensions": False,
-        "allow_community_extensions": False,
-    }
-    database = duckdb.connect(":memory:", config=config)
-    database.execute("SET TimeZone = 'UTC'")
-    return database
-
-
-def connection() -> duckdb.DuckDBPyConnection:
-    """Return this process's in-memory DuckDB database, made on the first call; it uses disk where memory is short."""
-    return _database_of(os.getpid())
 
 
 def _quoted(name: str) -> str:
