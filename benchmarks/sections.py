@@ -159,8 +159,8 @@ def memory(settings: Settings) -> list[Row]:
 def precision(settings: Settings) -> list[Row]:
     """bf16 against float32 by size, without padding: a step of pre-training, of fine-tuning on [CLS], and encoding."""
     found = []
-    for size, batch, length in (("light", 32, 180), ("tiny", 32, 256), ("small", 8, 256)):
-        batch, length = (2, 16) if settings.quick else (batch, length)
+    sizes = [("light", 2, 16)] if settings.quick else [("light", 32, 180), ("tiny", 32, 256), ("small", 8, 256)]
+    for size, batch, length in sizes:
         config = _config(size, settings)
         low, high = ((Ours(config, s), Finetuning(config, s)) for s in _precisions(settings))
         tokens = equal_tokens(batch, length, settings, features=config.features)

@@ -55,6 +55,8 @@ def computed(function, args, kwargs):
     if remote and local and function not in MOVES:
         raise RuntimeError(f"{function}: tensors of shapes {[tuple(one.shape) for one in local]} are on the CPU")
     device = kwargs.get("device")
+    if not remote and device is None:
+        return function(*args, **kwargs)
     there = remote if device is None else device.type == NAME
     held = [one.held if isinstance(one, Remote) else one for one in every]
     args_here, kwargs_here = tree_unflatten(held, tree)

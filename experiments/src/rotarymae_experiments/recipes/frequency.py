@@ -230,7 +230,7 @@ RECIPE = Recipe(
     paper_small={"train": {"epochs": 1, "batch_size": 8}},
     ours_small={"train": {"epochs": 72}},
     smoke={
-        "series": 200,
+        "series": 100,
         "per_frequency": 2,
         "per_pair": 1,
         "model": SMOKE,
