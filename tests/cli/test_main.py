@@ -26,7 +26,7 @@ from rotarymae import run_folder as outputs
 from rotarymae.cli import main as cli
 from rotarymae.cli.evaluate import _warn_of_training_series
 from rotarymae.cli.output import print_table
-from rotarymae.errors import InputWarning, ModelDirectoryError
+from rotarymae.errors import InputWarning
 from rotarymae.interpolation import Interpolation
 from rotarymae.likelihoods import LIKELIHOODS
 from rotarymae.partners import Predictor
@@ -34,7 +34,6 @@ from rotarymae.pipeline import Pipeline
 from rotarymae.report.content import Table
 from rotarymae.system import Reporter
 from rotarymae.tables import TableReader, TableSchema, read_table
-from rotarymae.tables.labels import align_labels
 
 FAST = {"pretrain_epochs": 1, "min_steps": 0, "batch_size": 8}
 STARS = ["--id", "star", "--time", "day", "--channel", "band", "--values", "flux"]
@@ -57,17 +56,9 @@ def says_all(text, parts):
 GOOD = ["a,1,2", "a,2,3", "b,1,2", "b,3,5"]
 TABLES = {
     "missing values": (["a,1,", "a,2,", "b,1,"], {}, ["'value'", "missing"]),
-    "infinite value": (["a,1,2", "b,2,inf", "b,3,1"], {"strict": True}, ["'value'", "infinite", "'b'"]),
     "text for a number": (["a,1,2", "a,2,high"], {"strict": True}, ["'value'", "'high'"]),
-    "no rows": ([], {}, ["no rows"]),
-    "one observation each": (["a,1,2", "b,1,3"], {}, ["2 series", "two observations"]),
     "duplicates": (["a,1,2", "b,7,3", "b,7,4"], {}, ["'b'", "at time 7", "2 observations"]),
-    "missing time": (["a,1,2", "b,,3", "b,2,1"], {"strict": True}, ["'time'", "missing", "row 1"]),
-    "infinite time": (["a,1,2", "b,inf,3"], {"strict": True}, ["'time'", "infinite", "row 1"]),
-    "text for a time": (["a,Monday,2", "a,Tuesday,3"], {}, ["'time'", "'Monday'"]),
-    "missing id": (["a,1,2", ",2,3"], {"strict": True}, ["'id'", "missing"]),
     "unknown column": (GOOD, {"values": ["vaule"]}, ["'vaule'", "'value'"]),
-    "too large": (["a,1,1e300", "a,2,-2e300", "b,1,5e300"], {}, ["'value'", "32 bits"]),
 }
 
 
@@ -89,36 +80,10 @@ def test_bad_tables(case, tmp_path, capsys):
     assert contents(tmp_path) == ["table.csv"]
 
 
-LABELS = {
-    "a series without": (["a,x"], ["'b'", "no label"]),
-    "labels of others only": (["c,x", "d,y"], ["'a', 'b'", "no label"]),
-    "two for one": (["a,x", "a,y", "b,y"], ["'a'", "several values"]),
-    "a missing one": (["a,x", "b,"], ["'b'", "no label"]),
-    "ids of another kind": (["1,x", "2,y"], ["'a', 'b'", "no label", "labels of 1, 2"]),
-    "one class": (["a,x", "b,x"], ["'x'", "two"]),
-}
-
-
-@pytest.mark.parametrize("case", LABELS)
-def test_bad_labels(case, tmp_path, capsys):
-    rows, parts = LABELS[case]
-    path = write_csv(tmp_path / "table.csv", "id,time,value", [row.split(",") for row in GOOD])
-    labels = write_csv(tmp_path / "labels.csv", "id,label", [row.split(",") for row in rows])
-    parts = [part.replace("two", "2 classes") for part in parts]
-    with refuses() as caught:
-        dataset = SeriesDataset.from_file(path)
-        RoMAEClassifier(finetune_epochs=1, **FAST).fit(dataset, align_labels(dataset, labels))
-    assert says_all(str(caught.value), parts)
-    if case in ("a series without", "a missing one"):  # the command leaves it to pre-training; one class remains
-        parts = ["'x'", "2 classes"]
-    assert command("fit", path, "--labels", labels, "--out", tmp_path / "run", *TINY) == 2
-    assert says_all(capsys.readouterr().err, parts)
-    assert contents(tmp_path) == ["labels.csv", "table.csv"]
-
-
 OPTIONS = {
     "column of labels": (["--labels", "{labels}", "--label", "lable"], ["'lable'", "'label'"]),
     "words for a regression": (["--labels", "{labels}", "--task", "regression"], ["'x'", "number"]),
+    "one class": (["--labels", "{labels}", "--na", "y"], ["'x'", "2 classes"]),
     "transform": (["--transforms", "value", "asin"], ["asin", "asinh"]),
     "column of a transform": (["--transforms", "flux", "asinh"], ["'flux'", "value"]),
     "unit of time": (["--time-unit", "-1"], ["-1", "more than 0"]),
@@ -142,19 +107,6 @@ def test_bad_options_are_refused_before_anything_is_written(case, tmp_path, caps
     assert command("fit", path, "--out", tmp_path / "run", *options) == 2
     assert says_all(capsys.readouterr().err, parts)
     assert contents(tmp_path) == ["labels.csv", "table.csv"]
-
-
-@pytest.mark.parametrize(
-    ("name", "part"),
-    [("nothing.csv", "does not exist"), ("empty.csv", "empty"), ("folder.csv", "folder"), ("t.txt", ".txt")],
-)
-def test_files_that_are_no_tables(name, part, tmp_path, capsys):
-    (tmp_path / "empty.csv").touch()
-    (tmp_path / "folder.csv").mkdir()
-    (tmp_path / "t.txt").write_text("id,time,value\n")
-    assert command("fit", tmp_path / name, "--out", tmp_path / "run") == 2
-    assert says_all(capsys.readouterr().err, [name, part])
-    assert not (tmp_path / "run").exists()
 
 
 def test_what_can_be_repaired_is_repaired_with_a_warning(tmp_path, capsys):
@@ -611,21 +563,6 @@ def test_a_table_that_cannot_be_finished_is_not_there(suffix, fitted, tmp_path, 
     assert contents(tmp_path) == []
 
 
-def test_a_channel_never_seen_in_training(fitted, tmp_path, capsys):
-    rows, _ = two_kinds()
-    rows[20] = (*rows[20][:2], "z", rows[20][3])
-    strange = write_csv(tmp_path / "strange.csv", "star,day,band,flux", rows)
-    for name in ("predict", "interpolate", "embed"):
-        how = ["--out", tmp_path / "out.csv", "--strict"]
-        assert command(name, fitted / "run", strange, *how) == 2
-        said = ["'band' is 'z'", "'g', 'r' are known", rows[20][0]]
-        assert says_all(capsys.readouterr().err, said)
-    assert contents(tmp_path) == ["strange.csv"]
-    dataset = SeriesDataset.from_file(strange, "star", "day", "band", ["flux"])
-    with refuses("'z'", rows[20][0], "'g', 'r'"):
-        RoMAEEmbedder(pretrained=fitted / "run").fit(dataset)
-
-
 @pytest.mark.parametrize("name", ["predict", "interpolate", "embed", "explain"])
 def test_one_bad_row_does_not_refuse_the_others(fitted, tmp_path, name, capsys):
     """An unknown channel is dropped and counted; a series of which nothing is left has a row with its id alone."""
@@ -718,42 +655,6 @@ def test_the_wrong_model_for_the_job(fitted, tmp_path, capsys):
     assert command("interpolate", tmp_path / "head", stars, "--out", out) == 2
     assert says_all(capsys.readouterr().err, ["MaskedAutoencoder", "Classifier"])
     assert not out.exists()
-
-
-def damage_truncated(folder):
-    path = folder / "model.safetensors"
-    path.write_bytes(path.read_bytes()[:5000])
-
-
-def damage_pickle(folder):
-    (folder / "model.safetensors").rename(folder / "model.pt")
-
-
-def damage_foreign(folder):
-    shutil.rmtree(folder)
-    folder.mkdir()
-    (folder / "notes.txt").write_text("mine")
-
-
-@pytest.mark.parametrize(
-    ("damage", "parts"),
-    [
-        (damage_truncated, ["model.safetensors"]),
-        (damage_pickle, ["model.safetensors", "model.pt", "never read"]),
-        (damage_foreign, ["config.json", "missing"]),
-    ],
-)
-def test_damaged_and_foreign_model_directories(damage, parts, fitted, tmp_path, capsys):
-    shutil.copytree(fitted / "run/model", tmp_path / "model")
-    damage(tmp_path / "model")
-    before = contents(tmp_path)
-    assert command("embed", tmp_path / "model", fitted / "stars.csv", "--out", tmp_path / "out.csv") == 2
-    assert says_all(capsys.readouterr().err, parts)
-    assert contents(tmp_path) == before
-    stars = SeriesDataset.from_file(fitted / "stars.csv", "star", "day", "band", ["flux"])
-    with pytest.raises(ModelDirectoryError) as caught:
-        RoMAEEmbedder(pretrained=tmp_path / "model").fit(stars)
-    assert says_all(str(caught.value), parts)
 
 
 # ── other layouts of a table ────────────────────────────────────────────────────────────────────────────────────────

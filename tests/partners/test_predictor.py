@@ -626,23 +626,13 @@ def sealed(folder, described):
     (folder / "predictor.json").write_text(json.dumps(described))
 
 
-def of_features(**changes):
+def of(*place, **changes):
+    """A change of the settings that lie at a place among those of the partner "features"."""
+
     def change(described):
-        described["partners"]["features"] |= changes
-
-    return change
-
-
-def of_trees(**changes):
-    def change(described):
-        described["partners"]["features"]["trees"] |= changes
-
-    return change
-
-
-def of_age(**changes):
-    def change(described):
-        described["partners"]["features"]["static"][0] |= changes
+        for name in ("partners", "features", *place):
+            described = described[name]
+        described |= changes
 
     return change
 
@@ -663,18 +653,18 @@ FIELDS = {
     "partners a list": ("partners", lambda d: d.update(partners=[])),
     "another partner": ("partners", lambda d: d["partners"].update({"../../etc": {}})),
     "settings a list": ("settings", lambda d: d["partners"].update(features=[])),
-    "surplus setting": ("settings", of_features(more=1)),
-    "feature names": ("features", of_features(features="abc")),
-    "fewer features": ("features.txt", of_features(features=["a"])),
-    "classes": ("features.txt", of_trees(classes=3)),
-    "many classes": ("features.txt", of_trees(classes=10**9)),
-    "classes as text": ("classes", of_trees(classes="2")),
-    "center of classes": ("center", of_trees(center=[0.0])),
-    "static": ("static", of_features(static=3)),
-    "static of nothing": ("features.txt", of_features(static=[])),
-    "static std": ("static", of_age(std=0.0)),
-    "static mean": ("mean", of_age(mean="x")),
-    "static categories": ("categories", of_age(categories=7)),
+    "surplus setting": ("settings", of(more=1)),
+    "feature names": ("features", of(features="abc")),
+    "fewer features": ("features.txt", of(features=["a"])),
+    "classes": ("features.txt", of("trees", classes=3)),
+    "many classes": ("features.txt", of("trees", classes=10**9)),
+    "classes as text": ("classes", of("trees", classes="2")),
+    "center of classes": ("center", of("trees", center=[0.0])),
+    "static": ("static", of(static=3)),
+    "static of nothing": ("features.txt", of(static=[])),
+    "static std": ("static", of("static", 0, std=0.0)),
+    "static mean": ("mean", of("static", 0, mean="x")),
+    "static categories": ("categories", of("static", 0, categories=7)),
 }
 
 

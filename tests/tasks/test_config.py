@@ -13,10 +13,8 @@ import pytest
 from conftest import refuses
 from rotarymae.config import SIZES, RoMAEConfig, Size, TargetLoss
 from rotarymae.losses import REGRESSION_LOSSES
-from rotarymae.masking import Masking
-from rotarymae.preprocess import KNEES
 from rotarymae.system import from_fields
-from rotarymae.training.fit_config import FitConfig, MaskingStrategy, Transform
+from rotarymae.training.fit_config import FitConfig
 
 # Another value for each option, and what else that needs.
 OTHER = {
@@ -46,10 +44,7 @@ def meaning(config):
 
 def test_the_choices_are_those_that_exist():
     assert set(get_args(Size)) == set(SIZES)
-    assert set(get_args(Transform)) == set(KNEES)
     assert set(get_args(TargetLoss)) == {*REGRESSION_LOSSES}
-    for strategy in {*get_args(MaskingStrategy)} - {"auto"}:
-        assert Masking(strategy, ratio=(0.1, 0.5)).kind == strategy
 
 
 def test_every_option_is_tried():
