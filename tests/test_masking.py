@@ -33,23 +33,15 @@ def table(entries, padding=None):
     return Tokens(torch.zeros(1, len(entries), 1), at, None if padding is None else torch.tensor([padding]))
 
 
+@pytest.mark.parametrize("kind", ["ratio", "blocks"])
 @given(lengths=LENGTHS, ratio=st.floats(0.01, 0.99), placement=PLACEMENTS, seed=st.integers(0, 99))
 @settings(max_examples=60, deadline=None)
-def test_ratio_hides_the_ceiling_leaves_one_visible_and_never_hides_padding(lengths, ratio, placement, seed):
+def test_ratio_hides_the_ceiling_leaves_one_visible_and_never_hides_padding(kind, lengths, ratio, placement, seed):
     tokens = ragged(lengths, placement, seed)
-    mask = Masking("ratio", ratio)(tokens)
+    mask = Masking(kind, ratio)(tokens)
     assert not (mask & ~tokens.real).any()
     assert mask.sum(1).tolist() == [min(ceil(ratio * n - 1e-9), n - 1) for n in lengths]
     assert (tokens.real & ~mask).any(1).all()
-
-
-@given(lengths=LENGTHS, ratio=st.floats(0.01, 0.99), placement=PLACEMENTS, seed=st.integers(0, 99))
-@settings(max_examples=60, deadline=None)
-def test_blocks_hide_as_many_as_a_ratio_does(lengths, ratio, placement, seed):
-    tokens = ragged(lengths, placement, seed)
-    mask = Masking("blocks", ratio)(tokens)
-    assert not (mask & ~tokens.real).any()
-    assert mask.sum(1).tolist() == [min(ceil(ratio * n - 1e-9), n - 1) for n in lengths]
 
 
 def test_blocks_are_of_one_length_in_time_or_in_a_channel():

@@ -6,8 +6,6 @@ from typing import get_args, get_type_hints
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from conftest import place_rows, random_rows, random_tokens, refuses, small, unchecked
 from rotarymae import losses
@@ -218,21 +216,8 @@ def worst_of_padding(kind, length, placement, seed):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_padding_anywhere_changes_no_prediction_loss_or_gradient(kind):
-    worst = [worst_of_padding(kind, 8, placement, 0) for placement in ("front", "middle", "behind", "random")]
-    figures = [max(column) for column in zip(*worst, strict=True)]
-    print("{}: prediction {:.1e}, loss {:.1e}, gradient {:.1e}".format(kind, *figures))
-    assert max(figures) <= 1e-10
-
-
-@given(
-    kind=st.sampled_from(KINDS),
-    length=st.integers(5, 12),
-    placement=st.sampled_from(["front", "middle", "behind", "random"]),
-    seed=st.integers(0, 999),
-)
-@settings(max_examples=25, deadline=None)
-def test_padding_anywhere_changes_nothing_whatever_the_batch(kind, length, placement, seed):
-    assert max(worst_of_padding(kind, length, placement, seed)) <= 1e-10
+    for seed, (placement, length) in enumerate([("front", 5), ("middle", 8), ("behind", 12), ("random", 7)]):
+        assert max(worst_of_padding(kind, length, placement, seed)) <= 1e-10
 
 
 @pytest.mark.parametrize("decoder_attention", ["context", "joint"])

@@ -204,14 +204,6 @@ def test_no_folder_is_named(folder):
         Pipeline.load(folder, "fp8")  # pyright: ignore
 
 
-def test_a_changed_weight_is_named(folder):
-    tensors = load_file(folder / "model.safetensors")
-    tensors["model.head.bias"][0] += 1
-    save_file(tensors, folder / "model.safetensors")
-    with refuses("model.safetensors", "checksum", error=ModelDirectoryError):
-        Pipeline.load(folder)
-
-
 @pytest.mark.parametrize(
     ("name", "change", "parts"),
     [
@@ -220,8 +212,6 @@ def test_a_changed_weight_is_named(folder):
         ("config.json", lambda c: c.pop("files"), ("config.json", "checksums")),
         ("config.json", lambda c: c["files"].update({"model.safetensors": "0"}), ("model.safetensors", "checksum")),
         ("config.json", lambda c: c["model"].update(kind="Transformer"), ("config.json", "checksum")),
-        ("config.json", lambda c: c["model"]["config"].update(depth=10**9), ("config.json", "checksum")),
-        ("config.json", lambda c: c["model"]["head"].update(classes=4), ("config.json", "checksum")),
         ("config.json", lambda c: c["preprocessor"].update(extra=1), ("config.json", "checksum")),
     ],
 )
@@ -234,28 +224,18 @@ def test_a_changed_description_is_named(folder, name, change, parts):
         Pipeline.load(folder)
 
 
-def test_a_preprocessor_of_another_model_is_refused(tmp_path):
-    Pipeline(preprocessor(features=3), make("Encoder")).save(tmp_path / "model")
-    with refuses("3 features and 1 axes", "2 and 1", error=ModelDirectoryError):
-        Pipeline.load(tmp_path / "model")
-
-
-def test_a_preprocessor_of_another_number_of_targets_is_refused(tmp_path):
-    Pipeline(preprocessor(), make("Regressor"), labels=NumberTargets((0.0,), (1.0,))).save(tmp_path / "model")
-    with refuses(
-        "Regressor of 1 outputs", "Regressor of 2: they do not belong together. Fit or", error=ModelDirectoryError
-    ):
-        Pipeline.load(tmp_path / "model")
-
-
-def test_a_preprocessor_of_another_number_of_classes_is_refused(tmp_path):
-    Pipeline(preprocessor(), make("Classifier"), labels=ClassLabels(("a", "b"))).save(tmp_path / "model")
-    with refuses(
-        "Classifier of 2 outputs", "Classifier of 3: they do not belong together. Fit or", error=ModelDirectoryError
-    ):
-        Pipeline.load(tmp_path / "model")
-    Pipeline(preprocessor(), make("Classifier"), labels=NumberTargets((0.0,) * 3, (1.0,) * 3)).save(tmp_path / "model")
-    with refuses("regression", "Regressor of 3 outputs", "Classifier of 3", error=ModelDirectoryError):
+@pytest.mark.parametrize(
+    ("features", "kind", "labels", "parts"),
+    [
+        (3, "Encoder", None, ["3 features and 1 axes", "2 and 1"]),
+        (2, "Regressor", NumberTargets((0.0,), (1.0,)), ["Regressor of 1 outputs", "Regressor of 2: they do not belong together. Fit or"]),
+        (2, "Classifier", ClassLabels(("a", "b")), ["Classifier of 2 outputs", "Classifier of 3"]),
+        (2, "Classifier", NumberTargets((0.0,) * 3, (1.0,) * 3), ["regression", "Regressor of 3", "Classifier of 3"]),
+    ],
+)
+def test_a_preprocessor_or_labels_of_another_model_are_refused(features, kind, labels, parts, tmp_path):
+    Pipeline(preprocessor(features), make(kind), labels=labels).save(tmp_path / "model")
+    with refuses(*parts, error=ModelDirectoryError):
         Pipeline.load(tmp_path / "model")
 
 

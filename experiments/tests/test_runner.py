@@ -90,12 +90,18 @@ def test_every_case_and_seed_is_run_once_and_the_file_says_all(tmp_path):
     assert len(found["cases"]["first"]["losses"][0]["training"]) == 12
 
 
-def test_what_is_done_is_not_done_again(tmp_path):
+def test_what_is_done_is_not_done_again_wherever_the_data_lie_and_another_run_leaves_it_alone(tmp_path):
     counting = Counting()
-    first = json.loads(go(counting, tmp_path).read_text())
-    again = json.loads(go(counting, tmp_path).read_text())
-    assert len(counting.trials) == 4
-    assert first["cases"] == again["cases"] and first["run"] == again["run"]
+    path = go(counting, tmp_path)
+    before = path.read_bytes()
+    first, again = json.loads(before), json.loads(go(counting, tmp_path, TinySetup(data_dir="there")).read_text())
+    assert len(counting.trials) == 4 and first["cases"] == again["cases"] and first["run"] == again["run"]
+    assert not {"data_dir", "cases", "seeds"} & set(again["config"])
+    with pytest.raises(InputError, match=r"another.*configuration"):
+        go(counting, tmp_path, TinySetup(times=3.0))
+    before, setup = path.read_bytes(), TinySetup(cases=("first",), seeds=(0,))
+    second = run(counting.recipe(), "small", "ours", setup, out=tmp_path / "elsewhere", results=tmp_path / "results")
+    assert second.name == "speed-ours-small-2.json" and path.read_bytes() == before
 
 
 def test_seeds_and_cases_can_be_added(tmp_path):
@@ -128,29 +134,6 @@ def test_a_stopped_run_goes_on_and_ends_with_the_same_numbers(tmp_path):
     for case, part in whole["cases"].items():
         assert again["cases"][case]["metrics"] == part["metrics"]
         assert again["cases"][case]["losses"] == part["losses"]
-
-
-def test_another_configuration_is_refused_in_the_same_folder(tmp_path):
-    go(Counting(), tmp_path)
-    with pytest.raises(InputError, match=r"another.*configuration"):
-        go(Counting(), tmp_path, TinySetup(times=3.0))
-
-
-def test_where_the_data_lie_is_no_part_of_a_run(tmp_path):
-    counting = Counting()
-    path = go(counting, tmp_path)
-    go(counting, tmp_path, TinySetup(data_dir="there"))
-    assert len(counting.trials) == 4
-    assert not {"data_dir", "cases", "seeds"} & set(read_file(path)["config"])
-
-
-def test_a_file_of_another_run_is_left_alone(tmp_path):
-    first = go(Counting(), tmp_path)
-    before = first.read_bytes()
-    second = run(
-        Counting().recipe(), "small", "ours", TinySetup(), out=tmp_path / "elsewhere", results=tmp_path / "results"
-    )
-    assert second.name == "speed-ours-small-2.json" and first.read_bytes() == before
 
 
 @pytest.mark.parametrize(

@@ -94,15 +94,6 @@ def test_each_channel_is_standardised_for_itself():
         assert np.abs(scaled[channels == c].std(0) - 1).max() < 0.05
 
 
-def test_normal_values_are_scaled_linearly():
-    data, channels = two_channels(4000)
-    scaling = ValueScaling.fit(data)
-    scaled = scaling.transform(data.values, channels)[channels == 0, 0]
-    x = data.values[channels == 0, 0]
-    slope = np.diff(scaled) / np.diff(x)
-    assert np.allclose(slope, slope[0], rtol=1e-8)
-
-
 def test_few_values_by_hand():
     data = dataset([[0.0, 1.0, 2.0, 3.0]], [[1.0, 3.0, 10.0, 30.0]], [["a", "a", "b", "b"]])
     scaling = ValueScaling.fit(data)

@@ -19,7 +19,7 @@ from rotarymae.errors import ModelDirectoryError
 from rotarymae.pipeline import Pipeline
 from rotarymae.system import sha256_of
 from rotarymae.training import loop as training
-from rotarymae.training.checkpointing import CHECKPOINT, RunFolder, RunState, digest_of, read_checkpoint
+from rotarymae.training.checkpointing import CHECKPOINT, RunFolder, digest_of, read_checkpoint
 from rotarymae.training.loop import fit
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -189,7 +189,7 @@ def every_checkpoint():
         yield saved
 
 
-@pytest.mark.parametrize("at", [1, 3, 4, 9, 16, 19])
+@pytest.mark.parametrize("at", [1, 4, 16])
 def test_broken_off_and_gone_on_with_is_the_same_run(finished, at, tmp_path, monkeypatch):
     folder, bits, result = finished
     with monkeypatch.context() as patch:
@@ -478,9 +478,3 @@ def test_saving_a_model_keeps_a_users_files(tmp_path, name, as_folder, into_a_mo
         Pipeline(None, model).save(folder)
     assert mine.read_text() == "the user's"
     assert not list(tmp_path.glob(".*")), "nothing is left beside"
-
-
-def test_states_round_trip_through_json():
-    state = RunState(step=3, loss_sum=0.1 + 0.2, running_loss=1 / 3, best=-1e-300)
-    back = json.loads(json.dumps(state.__dict__))
-    assert RunState(**back) == state
