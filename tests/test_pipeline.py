@@ -17,18 +17,15 @@ from scipy.sparse import csr_array
 import rotarymae
 from conftest import identity, random_tokens, refuses, small
 from rotarymae.any_series import TOKEN_NUMBERS, AnySeries
-from rotarymae.config import RoMAEConfig
 from rotarymae.errors import ModelDirectoryError
 from rotarymae.heads import Classifier, Regressor, encoder_of
 from rotarymae.labels import ClassLabels, NumberTargets
-from rotarymae.model import Encoder, MaskedAutoencoder
+from rotarymae.model import Encoder
 from rotarymae.model_files import write_config
 from rotarymae.pipeline import KINDS, Pipeline
 from rotarymae.preprocess import ObservationPreprocessor
 from rotarymae.saving import check_replaceable
 from rotarymae.series.dataset import SeriesDataset
-from rotarymae.train import copy_encoder
-from rotarymae.training.fit_config import FitConfig
 
 MASK = torch.tensor([[False, True, True, False, False, True]] * 2)
 PREDICT = {
@@ -310,19 +307,6 @@ def test_a_failed_save_names_the_file_and_leaves_the_old_model(tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert Pipeline.load(tmp_path / "model").model.projection.weight.equal(model.projection.weight)
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
-
-
-def test_fine_tuning_starts_from_all_of_the_pretrained_encoder(tmp_path):
-    mae = MaskedAutoencoder(RoMAEConfig(features=2))
-    Pipeline(None, mae).save(tmp_path / "model")
-    copy = copy_encoder(Pipeline.load(tmp_path / "model").model, FitConfig(dropout=0.3, drop_path=0.1))
-    model = Classifier(copy, 3)
-    theirs = mae.encoder.state_dict()
-    assert {"projection.weight", "projection.bias", "cls_token"} < set(theirs)
-    for name, tensor in model.encoder.state_dict().items():
-        assert tensor.equal(theirs[name]), name
-    assert (copy.config.dropout, copy.config.drop_path) == (0.3, 0.1)
-    assert copy is not mae.encoder and copy.projection.weight is not mae.encoder.projection.weight
 
 
 @pytest.mark.parametrize("harm", ["whole numbers", "two types", "NaN", "too deep", "surplus", "missing"])

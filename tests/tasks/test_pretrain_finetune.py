@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from _runs import FIT, waves
-from conftest import TINY, command, identity, refuses
+from conftest import TINY, command, refuses
 from rotarymae import (
     SeriesDataset,
 )
@@ -77,27 +77,6 @@ def test_predictions_obey_the_precision(pretrained, data):
     assert rough.dtype == np.float32 and 0 < np.abs(rough - whole).max() < 0.02 * np.abs(whole).max()
     short = dataclasses.replace(FIT, precision="bf16")
     assert pretrain(data, short).pipeline.precision == "bf16", "a model predicts in the precision of its training"
-
-
-# ── a model saved and loaded ────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_saved_and_loaded_models_give_the_same_bits(pretrained, data, tmp_path):
-    pretrained.save(tmp_path / "p")
-    loaded = Pipeline.load(tmp_path / "p")
-    assert identity(loaded.preprocessor) == identity(pretrained.preprocessor)
-    asked = grid(data, 5)
-    ours, theirs = interpolate(pretrained, data, asked), interpolate(loaded, data, asked)
-    assert np.array_equal(ours.mean, theirs.mean) and np.array_equal(ours.std, theirs.std)
-    assert np.array_equal(ours.bands[0.95], theirs.bands[0.95])
-    assert np.array_equal(embed(pretrained, data), embed(loaded, data))
-    for task, targets in (("classification", KINDS), ("regression", np.arange(16.0))):
-        tuned = finetune(pretrained, data, targets, FIT, task=task).pipeline
-        tuned.save(tmp_path / task)
-        assert np.array_equal(tuned.outputs(data), Pipeline.load(tmp_path / task).outputs(data))
-        # Fine-tuning from the loaded model is fine-tuning from the model.
-        again = finetune(loaded, data, targets, FIT, task=task).pipeline
-        assert np.array_equal(tuned.outputs(data), again.outputs(data))
 
 
 # ── labels ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -298,9 +277,6 @@ def test_a_regression_may_minimise_absolute_errors(pretrained, data):
     assert found["absolute_error"] < 0.6 * found["auto"]
     with refuses("loss='absolute_error'", "'auto'"):
         finetune(pretrained, data, KINDS, dataclasses.replace(FIT, loss="absolute_error"))
-
-
-# ── the caller's random state ───────────────────────────────────────────────────────────────────────────────────────
 
 
 # ── further inputs and static columns ───────────────────────────────────────────────────────────────────────────────
