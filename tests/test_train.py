@@ -44,12 +44,6 @@ def test_the_command_and_the_estimator_make_the_same_pipeline(case, tmp_path):
         assert np.array_equal(saved.outputs(data), ours.outputs(data))
 
 
-def test_another_seed_makes_another_pipeline():
-    data = series(40)
-    one, two = (train(data, KINDS, FitConfig(**TINY, finetune_epochs=1, seed=seed)).pipeline for seed in (0, 1))
-    assert not same(weights(one.model), weights(two.model))
-
-
 @pytest.mark.parametrize("kind", [RoMAEClassifier, RoMAERegressor, RoMAEInterpolator, RoMAEEmbedder])
 def test_every_parameter_is_documented(kind):
     """In numpydoc form, where `help` shows it: a line with the type and the default, and an indented text below."""

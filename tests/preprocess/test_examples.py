@@ -121,13 +121,6 @@ def test_rows_of_equal_length_have_no_padding_and_a_row_does_not_depend_on_its_b
     assert even.values[0].equal(uneven.values[1, :4]) and even.positions[0].equal(uneven.positions[1, :4])
 
 
-def test_times_like_mjd_reach_the_model_exactly():
-    times = 59_000 + np.array([0.0, 1e-5, 0.25])
-    data = SeriesDataset.from_arrays([times], [np.arange(3.0)])
-    tokens = DatasetExamples(data, ObservationPreprocessor.fit(data, time_unit=1.0)).batch(np.array([0]), None).inputs
-    assert np.abs(tokens.positions[0, :, 0].numpy() - (times - 59_000)).max() < 1e-7
-
-
 def test_place_by_hand():
     made = ObservationPreprocessor.fit(ragged(), time_unit=2.0, channel_spacing=0.5)
     times, origins = torch.tensor([[10.0, 14.0], [5.0, 3.0]]).double(), torch.tensor([[10.0], [3.0]]).double()
@@ -169,16 +162,6 @@ def test_randomness_is_a_function_of_seed_epoch_and_series(changes):
     assert rows_of(examples(**changes, seed=4).batch(np.array([0, 1, 2, 3]), 5)) != together
     held = rows_of(made.batch(np.array([0, 1]), None))
     assert rows_of(again.batch(np.array([0, 1]), None)) == held  # evaluation is fixed
-
-
-@pytest.mark.parametrize("order", [[3, 2, 1, 0], [2, 0]])
-def test_a_mask_does_not_depend_on_the_batch(order):
-    # The same length everywhere: a draw is one number a token.
-    data = ragged((9,) * 4)
-    made = DatasetExamples(data, ObservationPreprocessor.fit(data), 3, Masking("ratio", 0.5))
-    together = rows_of(made.batch(np.arange(4), 2))
-    for s, row in rows_of(made.batch(np.array(order), 2)).items():
-        assert row == together[s]
 
 
 def test_augmentation_is_off_in_evaluation():

@@ -16,9 +16,6 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given
-from hypothesis import settings as tries
-from hypothesis import strategies as st
 from torch import nn
 
 from _runs import Poisoned, config, digest, examples, log, objective, same, settings, weights
@@ -310,22 +307,6 @@ def test_no_examples_are_refused():
 
 
 # ── order ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@tries(max_examples=60, deadline=None)
-@given(st.data())
-def test_every_series_comes_once_an_epoch_and_in_the_same_order_again(data):
-    count = data.draw(st.integers(1, 90), "series")
-    lengths = np.array(data.draw(st.lists(st.integers(1, 40), min_size=count, max_size=count), "lengths"))
-    by_tokens = data.draw(st.booleans(), "by tokens")
-    budget = data.draw(st.integers(1, 120), "budget")
-    epoch, seed = data.draw(st.integers(0, 1000), "epoch"), data.draw(st.integers(0, 2**64 - 1), "seed")
-    sizes = {"batch_size": None, "batch_tokens": budget} if by_tokens else {"batch_size": budget}
-    how = TrainConfig(**sizes, seed=seed)
-    batches = plan(lengths, seed, epoch, how.batch_size, how.batch_tokens)
-    assert sorted(np.concatenate(batches)) == list(range(count)), "every series once"
-    again = plan(lengths, seed, epoch, how.batch_size, how.batch_tokens)
-    assert len(again) == len(batches) and all((a == b).all() for a, b in zip(again, batches))
 
 
 def test_seeds_next_to_each_other_share_no_order():
@@ -654,12 +635,6 @@ def test_the_model_is_left_in_evaluation_mode_also_after_an_error():
     with pytest.raises(TrainingDiverged):
         train(what=what, data=Poisoned(examples(), {5}), held=False, max_skipped=0)
     assert not any(part.training for part in what.modules())
-
-
-def test_training_learns():
-    what = Pretraining(MaskedAutoencoder(config(0.0, 0.0)))
-    _, result = train(what=what, epochs=60, base_lr=5e-3)
-    assert np.mean(losses(result)[-8:]) < 0.75 * np.mean(losses(result)[:8])
 
 
 @torch.no_grad()
