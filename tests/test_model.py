@@ -310,31 +310,6 @@ def test_hidden_values_are_never_seen():
     assert mae(tokens, mask).predicted.equal(mae(other, mask).predicted)
 
 
-def test_an_answer_does_not_depend_on_what_else_is_asked():
-    """1,000 points alone, among a grid of 200 and in chunks of 7, of ragged series, in float32."""
-    mae = MaskedAutoencoder(small(likelihood="gaussian")).eval()
-    visible, _ = place_rows(random_rows([30, 9, 17, 1], dtype=torch.float32), 30, "random")
-    draw = torch.Generator().manual_seed(1)
-    points = 20 * torch.rand(4, 250, 1, generator=draw)
-    grid = torch.linspace(-5, 25, 200)[None, :, None].expand(4, -1, -1)
-    with torch.no_grad():
-        context = mae.context(visible)
-
-        def ask(positions):
-            parameters = mae.decode(context, positions)
-            return torch.cat([mae.likelihood.mean(parameters), mae.likelihood.std(parameters)], dim=-1)
-
-        alone = torch.cat([ask(points[:, [i]]) for i in range(250)], dim=1)
-        gridded = torch.cat(
-            [ask(torch.cat([grid, points[:, i : i + 50]], 1))[:, 200:] for i in range(0, 250, 50)], dim=1
-        )
-        chunked = torch.cat([ask(part) for part in points.split(7, dim=1)], dim=1)
-        both = torch.cat(mae.reconstruct(visible, points, return_std=True), dim=-1)
-    worst = max((answers - alone).abs().max().item() for answers in (gridded, chunked, both))
-    print(f"largest difference {worst:.1e}")
-    assert alone.shape == (4, 250, 2) and alone.std() > 0.01 and worst < 1e-5
-
-
 def test_joint_answers_do_depend_on_what_else_is_asked():
     mae = MaskedAutoencoder(small(decoder_attention="joint")).double()
     visible, queries = random_tokens(2, 5), random_tokens(2, 4, seed=1).positions

@@ -85,16 +85,6 @@ def test_mlp_by_hand():
     assert mlp(torch.full((1, 1, 1), 1.5)).item() == pytest.approx(3 * silu[0] + 5 * silu[1], rel=1e-6)
 
 
-def test_attention_scores_depend_on_position_differences_only():
-    positions = random_tokens(2, 6, axes=2).positions
-    attention = Attention(sizes()).double()
-    x = inputs()
-    shift = torch.tensor([100.0, -7.0], dtype=torch.float64)
-    near, far = attention(x, by(positions)), attention(x, by(positions + shift))
-    assert (near - far).abs().max() < 1e-10
-    assert (near - attention(x, by(2 * positions))).abs().max() > 1e-3
-
-
 def test_permuting_tokens_permutes_outputs():
     model = Transformer(sizes()).double()
     x, tokens = inputs(), random_tokens(2, 6)

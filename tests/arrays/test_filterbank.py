@@ -3,12 +3,8 @@
 import numpy as np
 import pytest
 
-from conftest import refuses, small
-from rotarymae.arrays import ArrayDataset, as_arrays, filterbank
-from rotarymae.heads import Classifier
-from rotarymae.labels import ClassLabels
-from rotarymae.model import Encoder
-from rotarymae.pipeline import Pipeline
+from conftest import refuses
+from rotarymae.arrays import as_arrays, filterbank
 from rotarymae.preprocess import PatchPreprocessor
 
 RATE = 16_000
@@ -88,13 +84,3 @@ def test_waveforms_become_patches_and_a_bad_one_is_named():
         as_arrays([sounds[0], noise(0.1)], 16, RATE)
     with refuses("sample_rate 16000", "trained on 8000"):
         PatchPreprocessor((16, 16), 1, 8000).check(dataset)
-
-
-def test_sounds_of_unequal_length_give_in_one_batch_what_they_give_alone():
-    dataset = ArrayDataset.from_waveforms([noise(0.2 + 0.11 * i, i) for i in range(6)], RATE, 16)
-    preprocessor = PatchPreprocessor.fit(dataset)
-    model = Classifier(Encoder(small(axes=2, features=256)), 2, "attention").eval()
-    pipeline = Pipeline(preprocessor, model, labels=ClassLabels(("a", "b")))
-    one_by_one = np.concatenate([pipeline.outputs(dataset.select([i])) for i in range(6)])
-    together = pipeline.outputs(dataset)
-    assert len(set(dataset.lengths)) > 2 and np.abs(together - one_by_one).max() < 1e-5
