@@ -225,7 +225,12 @@ def test_a_changed_description_is_named(folder, name, change, parts):
     ("features", "kind", "labels", "parts"),
     [
         (3, "Encoder", None, ["3 features and 1 axes", "2 and 1"]),
-        (2, "Regressor", NumberTargets((0.0,), (1.0,)), ["Regressor of 1 outputs", "Regressor of 2: they do not belong"]),
+        (
+            2,
+            "Regressor",
+            NumberTargets((0.0,), (1.0,)),
+            ["Regressor of 1 outputs", "Regressor of 2: they do not belong"],
+        ),
         (2, "Classifier", ClassLabels(("a", "b")), ["Classifier of 2 outputs", "Classifier of 3"]),
         (2, "Classifier", NumberTargets((0.0,) * 3, (1.0,) * 3), ["regression", "Regressor of 3", "Classifier of 3"]),
     ],

@@ -34,14 +34,6 @@ STUBBORN = """
 """
 
 
-@pytest.fixture(autouse=True)
-def heard():
-    """SIGINT is not ignored, as it is where the tests run in the background."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 def hit(work, *signals, before=""):
     """The exit code, standard error and seconds of a process that does this work when the signals come."""
     process = subprocess.Popen(

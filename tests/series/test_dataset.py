@@ -433,6 +433,7 @@ def test_texts_among_numbers_are_missing_and_listed_with_their_counts():
         ({"values": [3]}, ["values", "3", "text"]),
         ({"id": 0}, ["id is 0", "text"]),
         ({"tokens": "times"}, ["tokens='times'", "'channel', 'time'", "Did you mean 'time'"]),
+        ({"tokens": "time"}, ["tokens='time'", "channel='band'", "wide"]),
         ({"duplicates": "newest"}, ["duplicates='newest'", "'error', 'mean', 'first', 'last'"]),
         ({"channel_names": ["r"], "strict": True}, ["'band' is 'g', where 'r' are known, in 4 (first: series 'a'"]),
         ({"channel_names": ["g", "r", "g"]}, ["'g'", "twice"]),
@@ -574,11 +575,6 @@ def test_a_code_that_comes_often_is_named_where_values_vary():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         SeriesDataset.from_frame(pa.table({"id": np.arange(300) % 5, "time": np.arange(300), "value": values}))
-
-
-def test_time_tokens_are_of_wide_tables():
-    with refuses("tokens='time'", "channel='band'", "wide"):
-        SeriesDataset.from_frame(frame(), **ROLES, tokens="time")
 
 
 def test_static_numbers_may_be_missing():
@@ -934,11 +930,6 @@ def test_an_id_that_only_looks_like_a_digit_is_a_text():
     with pytest.warns(InputWarning, match="belong to no series"):
         found = align_labels(data, pa.table({"id": [1, 2], "label": ["x", "y"]}), unlabelled="none")
     assert found.tolist() == [None, "x"]
-
-
-def test_labels_without_their_column():
-    with pytest.raises(InputError, match=says("column 'target'", "'targets'")):
-        align_labels(build(), pa.table({"id": ["a"], "targets": [1]}), label="target")
 
 
 # ── numbers that do not fit ─────────────────────────────────────────────────────────────────────────────────────────

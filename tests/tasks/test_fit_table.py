@@ -89,12 +89,6 @@ def test_split():
         drawn(10, None, 0.99, 0)
 
 
-def test_a_class_of_one_is_trained_on():
-    classes = np.array(["rare", *["often"] * 30])
-    for seed in range(10):
-        assert 0 in drawn(31, classes, 0.25, seed).train
-
-
 def test_folders(tmp_path):
     check_folder(tmp_path / "new", resume=False)
     (tmp_path / "empty").mkdir()

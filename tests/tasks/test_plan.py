@@ -127,13 +127,14 @@ def test_a_sample_is_answered_and_said_to_be_one(fitted, tmp_path, monkeypatch, 
     assert words in said and words in page and "of the held-out series" in page
 
 
-def test_steps_are_measured_on_a_copy():
+def test_steps_and_tokens_are_measured_on_a_copy():
     from _runs import digest, examples, objective, settings
 
     what, data = objective(), examples()
-    before, started = digest(what.model), time.monotonic()
-    seconds = plan.measure_step(what, data, settings())
-    assert 0 < seconds < time.monotonic() - started and digest(what.model) == before
+    for measure, units in ((plan.measure_step, 1), (plan.measure_token, data.lengths.sum())):
+        before, started = digest(what.model), time.monotonic()
+        seconds = measure(what, data, settings())
+        assert 0 < seconds * units < time.monotonic() - started and digest(what.model) == before
 
 
 @pytest.mark.parametrize("minutes", [0, -1, float("inf"), float("nan")])
@@ -155,16 +156,6 @@ def test_what_is_the_same_for_any_table_takes_longer_on_a_shared_processor(tmp_p
     assert made.compared == pytest.approx(series / 3, abs=1)
     now.update(process_time=50.0)  # on several threads
     assert made.afterwards(calibrates=True) == alone
-
-
-def test_a_token_is_measured_without_learning():
-    from _runs import digest, examples, objective, settings
-
-    what = objective()
-    before, started = digest(what.model), time.monotonic()
-    data = examples()
-    seconds = plan.measure_token(what, data, settings())
-    assert 0 < seconds * data.lengths.sum() < time.monotonic() - started and digest(what.model) == before
 
 
 def test_a_moment_of_another_day_has_its_date():
