@@ -21,7 +21,7 @@ import pytest
 import torch
 
 from conftest import TINY, command, refuses, two_kinds, write_csv
-from rotarymae import RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, SeriesDataset
+from rotarymae import RoMAEClassifier, RoMAEInterpolator, SeriesDataset
 from rotarymae import run_folder as outputs
 from rotarymae.cli import main as cli
 from rotarymae.cli.evaluate import _warn_of_training_series
@@ -609,20 +609,6 @@ def test_other_columns_than_in_training(fitted, tmp_path, capsys):
         RoMAEInterpolator(pretrained=fitted / "run").fit(dataset)
 
 
-def test_times_far_outside_training_are_warned_of(fitted, tmp_path, capsys):
-    rows = [("near", 0, "g", 1), ("near", 9, "g", 1), ("far", 0, "g", 1), ("far", 5000, "r", 2)]
-    far = write_csv(tmp_path / "far.csv", "star,day,band,flux", rows)
-    assert command("embed", fitted / "run", far, "--out", tmp_path / "out.csv", "--quiet") == 0
-    assert says_all(capsys.readouterr().err, ["warning", "'far'", "5000"])
-    model = RoMAEEmbedder(pretrained=fitted / "run")
-    with pytest.warns(InputWarning, match="'far' has times up to 5000"):
-        model.fit(SeriesDataset.from_file(far, "star", "day", "band", ["flux"]))
-    asked = ["--times", "0", "7000"]
-    near = write_csv(tmp_path / "near.csv", "star,day,band,flux", rows[:2])
-    assert command("interpolate", fitted / "run", near, "--out", tmp_path / "i.csv", *asked, "--quiet") == 0
-    assert says_all(capsys.readouterr().err, ["warning", "'near'", "7000"])
-
-
 def test_values_in_another_unit_are_warned_of(fitted, tmp_path, capsys):
     rows, _ = two_kinds()
     for factor, shift, warned in ((1, 0, False), (1e-9, 0, True), (1, 300, True)):
@@ -645,16 +631,6 @@ def test_a_negative_error_is_left_out_by_a_trained_model_too(tmp_path, capsys):
     assert says_all(capsys.readouterr().err, ["'error' is negative in 1", "series 3 at time 5"])
     assert command("embed", run, bad, "--out", tmp_path / "out.csv") == 0
     assert says_all(capsys.readouterr().err, ["1 of 24 rows are left out: 'error' is negative in 1"])
-
-
-def test_the_wrong_model_for_the_job(fitted, tmp_path, capsys):
-    run, stars, out = fitted / "run", fitted / "stars.csv", tmp_path / "out.csv"
-    assert command("predict", fitted / "autoencoder", stars, "--out", out) == 2
-    assert says_all(capsys.readouterr().err, ["MaskedAutoencoder", "labels"])
-    dataclasses.replace(Pipeline.load(run), autoencoder=None).save(tmp_path / "head")
-    assert command("interpolate", tmp_path / "head", stars, "--out", out) == 2
-    assert says_all(capsys.readouterr().err, ["MaskedAutoencoder", "Classifier"])
-    assert not out.exists()
 
 
 # ── other layouts of a table ────────────────────────────────────────────────────────────────────────────────────────
@@ -780,15 +756,6 @@ def test_resume(fitted, complete, tmp_path, monkeypatch, capsys):
     assert command("fit", fitted / "stars.csv", "--out", run, *options, "--resume", "--quiet") == 0
     for name in ("predictions", "embeddings", "interpolations"):
         assert table(run / f"{name}.parquet").equals(table(fitted / f"run/{name}.parquet")), name
-
-
-def test_only_a_run_can_be_resumed(tmp_path, capsys):
-    path = write_csv(tmp_path / "table.csv", "id,time,value", [row.split(",") for row in GOOD])
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine/notes.txt").write_text("mine")
-    assert command("fit", path, "--out", tmp_path / "mine", "--resume") == 2
-    assert says_all(capsys.readouterr().err, ["mine", "no run"])
-    assert contents(tmp_path / "mine") == ["notes.txt"]
 
 
 def test_static_columns_are_read_in_fit_and_predict_and_missed_by_name(tmp_path, monkeypatch, capsys):

@@ -1,7 +1,6 @@
 """Series: every way in gives the same dataset, choosing loses nothing, and what cannot be used is refused by name."""
 
 import datetime as dt
-import gzip
 import pickle
 import re
 import time
@@ -328,25 +327,6 @@ def test_a_table_of_a_data_set_is_the_data_set(tmp_path):
     assert data.select([1, 0]).to_arrow().column_names[0] == data.id_name == ROLES["id"]
     with pytest.raises(InputError, match=says("'flux'", "more than once")):
         build().to_arrow(time="flux")
-
-
-@pytest.mark.parametrize(
-    "name, content, parts",
-    [
-        ("a.docx", b"x\0", ["a.docx", ".csv", ".parquet", "from_frame"]),
-        ("a.parquet", b"not parquet at all", ["a.parquet", "cannot be read as parquet"]),
-        ("a.feather", b"not arrow", ["a.feather", "cannot be read as arrow"]),
-        ("a.csv", b"", ["a.csv", "before line 1", "complete", "a csv file"]),
-        ("a.csv", b"x,y,z\n1,2\n1,2\n", ["line 1 names 3 columns, and no line below it has as many cells", "'1,2'"]),
-        ("a.csv.gz", gzip.compress(b"x,y\n1,2\n" * 1000, mtime=0)[:40], ["cannot be read as csv", "complete"]),
-        ("a.csv.gz", b"x,y\n1,2\n", ["cannot be read as csv"]),
-        ("a.csv", b"x,y,x\n1,2,3\n", ["a.csv", "'x'", "more than once"]),
-    ],
-)
-def test_read_table_refuses(tmp_path, name, content, parts):
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(InputError, match=says(*parts)):
-        SeriesDataset.from_file(tmp_path / name, id="x", time="y", values=["z"])
 
 
 def test_read_table_refuses_what_is_not_there(tmp_path):
