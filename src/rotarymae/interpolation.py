@@ -194,7 +194,7 @@ def interpolate(
     preprocessor.check(dataset)
     if given.errors is not None and given.errors.shape[1] != (V := len(preprocessor.value_names)):
         raise InputError(
-            f"queries have errors for {given.errors.shape[1]} values; give them for the {V} predicted ones."
+            f"queries have errors for {given.errors.shape[1]} values; the model predicts {V}, give one for each."
         )
     _warn_if_far(queries, dataset, preprocessor)
     _warn_if_joint(model, queries, dataset)

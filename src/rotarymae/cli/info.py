@@ -19,7 +19,6 @@ from rotarymae.errors import InputError, InputWarning, gathered_warnings, printa
 from rotarymae.series.mapped import is_mapped, row_chunks
 from rotarymae.tables.columns import Column, look, spread
 from rotarymae.tables.formats import numbers_in, values_in
-from rotarymae.tables.read import UNREAD
 from rotarymae.tables.schema import option
 from rotarymae.tables.source import id_parts
 
@@ -66,8 +65,7 @@ def info_command(table: Positional[TablePath], columns: Columns) -> None:
     print("\nto take a column as another, name it: --id, --time, --channel, --values, ... (rotarymae fit --help)\n")
     reading = dataset.reading
     assert reading is not None
-    reading = replace(reading, notes=tuple(note for note in reading.notes if not note.startswith(UNREAD)))
-    lines = [("rows", str(reading)), *_contents(dataset, schema)]
+    lines = [("rows", str(replace(reading, unread=()))), *_contents(dataset, schema)]
     known = [f"leave out of --static what is known only after {label!r}"] if schema.static else []
     lines += [("unsure", text) for text in (*proposal.unsure, *known, *merged)]
     texts = dict.fromkeys(str(one.message) for one in raised if issubclass(one.category, InputWarning))

@@ -178,14 +178,18 @@ def _typed(column: pa.Array, name: str, na: Sequence[str] = ()) -> Times:
 
 
 def _from_numbers(texts: pa.Array, name: str, na: Sequence[str]) -> Times:
-    """Convert texts [n] that are numbers; the others become NaN and are counted in `words`.
+    """Convert texts [n], some of which are numbers, to times.
+
+    Other texts become NaN, and the field `words` of the result has the number of each; words for "missing", such as NA,
+    and the numbers in `na` become NaN without being counted. Columns of true and false are read as 1 and 0.
 
     Args:
         name: of the column, for messages.
         na: numbers, in any spelling, that mean "missing".
 
     Raises:
-        InputError: there are texts, and none is a number ("time-text"); the message says how to give formats of dates.
+        InputError: none of the texts can be read, and some are no words for "missing" ("time-text"); the message says
+            how to give formats of dates.
     """
     try:
         read = cells.numbers(texts, name, na)

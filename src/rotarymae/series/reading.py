@@ -30,6 +30,7 @@ class ReadingReport:
         merged: rows that are merged into another one of the same series, time, further positions and channel.
         series: number of series, also of those without a row that could be used.
         empty: ids of series that are left out because none of their rows could be used.
+        unread: names of the columns that are not read.
         notes: sentences on how the file was read, where that was guessed.
         units: {column: unit}, as far as the file gives units.
         counted: what `total` and the reasons count: "rows", or "cells" of a wide table.
@@ -46,6 +47,7 @@ class ReadingReport:
     merged: int = 0
     series: int = 0
     empty: tuple[Any, ...] = ()
+    unread: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     units: dict[str, str] = field(default_factory=dict)
     counted: Literal["rows", "cells"] = "rows"
@@ -73,7 +75,8 @@ class ReadingReport:
     def __str__(self) -> str:
         """Return one line, such as "351 of 4,485 rows dropped: 'mag' is missing in 351".
 
-        Numbers of limits ("<5"), of merged rows and of series left out follow, if there are any, and the notes.
+        Numbers of limits ("<5"), of merged rows and of series left out follow, if there are any; then the columns that
+        are not read, and the notes.
         """
         dropped = f"{self.dropped:,} of {self.total:,} {self.counted} dropped: {self._reasons()}"
         parts = [dropped if self.dropped else f"none of {self.total:,} {self.counted} dropped"]
@@ -81,6 +84,7 @@ class ReadingReport:
         parts += [f"limits: {', '.join(limits[:MAX_REASONS])}"] if limits else []
         parts += [f"{self.merged:,} duplicates merged"] if self.merged else []
         parts += [f"{len(self.empty):,} series without observations left out"] if self.empty else []
+        parts += [f"columns not read: {listed(self.unread)}"] if self.unread else []
         return "; ".join([*parts, *self.notes])
 
     def _reasons(self) -> str:

@@ -354,7 +354,8 @@ class Column:
 def spread(numbers: np.ndarray, unit: str = "") -> str:
     """Return the range of finite numbers, at least one, as text, and their median: "0.1 to 28 mg/dL, median 1.35".
 
-    There are as many digits as tell the two ends apart, and no median if the text would be too long.
+    Numbers have at least four significant digits, more if the two ends are large or close together, at most 13. The
+    median is left out if the text would be longer than 42 characters (`HELD`) with some room.
     """
     quantiles = np.quantile(numbers, (0, 0.5, 1))
     largest, width = np.abs(quantiles).max(), np.ptp(quantiles)

@@ -32,7 +32,6 @@ from rotarymae.tables.schema import TableSchema, option
 from rotarymae.tables.source import ID_TEXT, Source, id_parts, open_source, without_headers
 
 PART = 1 << 18  # observations that are answered at a time
-UNREAD = "columns not read: "  # the beginning of a note
 HEADERS = "a line repeats the header"  # a reason to leave it out
 READ = 1 << 20  # observations that are read at a time from a table larger than memory
 
@@ -87,6 +86,7 @@ class TableReader:
         id_name: what the ids are called in the data set.
         objects: the table with one row per series, if static columns are read from it; else None.
         factors: {column: factor} by which its numbers are multiplied, to convert them to the unit of a model.
+        unread: names of the columns that have no role.
     """
 
     source: Source
@@ -97,6 +97,7 @@ class TableReader:
     id_name: str = "id"
     objects: Source | None = None
     factors: dict[str, float] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
 
     @classmethod
     def open(
@@ -162,8 +163,7 @@ class TableReader:
                 known = role == "errors" and for_model  # which no option names anew
                 advice = ", which the model reads" if known else f"; name the right one by {option(role)}"
                 table.need([name], advice=advice)
-        unread = [name for name in names if name not in role_of and name not in others]
-        notes = [f"{UNREAD}{listed(unread)}"] if unread else []
+        unread = tuple(name for name in names if name not in role_of and name not in others)
         if absent:
             text = f"{table.name} has no column {listed(absent)}; it is taken as never observed"
             text += "; --objects names a table with one row per series." if {*absent} & {*schema.static} else "."
@@ -173,7 +173,7 @@ class TableReader:
             text = f"{listed(outcomes)} look like outcomes, and are read as channels: a model would see what it is to "
             warnings.warn(f"{text}predict. Name the others by --values.", InputWarning, stacklevel=3)
         factors = _unit_factors(table, schema)
-        notes += [f"{name!r} is converted from {table.units[name]} to {schema.units[name]}" for name in factors]
+        notes = [f"{name!r} is converted from {table.units[name]} to {schema.units[name]}" for name in factors]
         table = replace(table, units=table.units | {name: schema.units[name] for name in factors})
         table = (table.with_ids_of_files() if alone else table).with_empty(absent)
         every = (*values, *schema.errors)
@@ -189,6 +189,7 @@ class TableReader:
             id_name=id_name or schema.id,
             objects=objects if elsewhere else None,
             factors=factors,
+            unread=unread,
         )
 
     @cached_property
@@ -378,8 +379,9 @@ class TableReader:
     def _with_notes(self, report: ReadingReport) -> ReadingReport:
         """Return a report on all rows with what is known of the table as a whole added.
 
-        This is the number of broken lines, with another number of cells than the header; the source's notes and units;
-        and doubts on static columns. Raises InputError ("unusable-cell") for a broken line in a strict reading.
+        This is the number of broken lines, with another number of cells than the header; the columns that are not read;
+        the source's notes and units; and doubts on static columns. Raises InputError ("unusable-cell") for a broken
+        line in a strict reading.
         """
         count, first = self.source.rejected()
         if count:
@@ -391,7 +393,7 @@ class TableReader:
         read = {*self.columns, *self.schema.static}
         units = {name: unit for name, unit in self.source.units.items() if name in read}
         report = sum((facts.report for _, facts in self._static), report)
-        return replace(report, notes=(*self.source.notes, *report.notes), units=units)
+        return replace(report, unread=self.unread, notes=(*self.source.notes, *report.notes), units=units)
 
     # ── building ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -633,7 +635,8 @@ def _unit_factors(table: Source, schema: TableSchema) -> dict[str, float]:
             said = "" if factor is None else f": multiply by {factor:.6g} (--convert)"
             warnings.warn(f"{text}; convert it{said}.", InputWarning, stacklevel=4)
         elif factor is None:
-            raise InputError(f"{text}; astropy knows no factor between these. Convert it yourself.", code="unit")
+            text += "; no factor is known (by astropy, if it is installed). Convert it yourself."
+            raise InputError(text, code="unit")
         else:
             factors[name] = factor
     return factors

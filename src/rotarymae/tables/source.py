@@ -712,11 +712,11 @@ def _of_tables(tables: Sequence[pa.Table], name: str, paths: tuple[Path, ...] = 
         tables: the tables, each of one of the `paths`; a single one without paths.
         name: what messages call them.
         paths: their files.
-        **attributes: other attributes of `Source`. Units are added to those in the tables' metadata, and `unreadable`
-            columns to those whose name occurs twice.
+        **attributes: other attributes of `Source`. To `units` those in the tables' metadata are added, and to
+            `unreadable` the columns whose name occurs twice. Of several files, their paths become a column.
 
     Raises:
-        InputError: tables with different columns ("unknown-column"), or files with too many ("too-large").
+        InputError: tables of `paths` with different columns ("unknown-column"), or with too many of them ("too-large").
     """
     layouts = [table.column_names for table in tables]
     twice = _one_layout(name, paths, layouts) if paths else _twice(layouts[0])

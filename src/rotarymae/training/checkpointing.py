@@ -71,7 +71,7 @@ class RunState:
         """Raise InputError for a negative count, as a damaged file may hold."""
         counts = {name: value for name, value in vars(self).items() if isinstance(value, int)}
         if min(counts.values()) < 0:
-            raise InputError(f"counts are {counts}; wanted numbers of at least 0.")
+            raise InputError(f"a training cannot have made {counts}, as some are below 0; use an undamaged checkpoint.")
 
 
 class RunFolder:
