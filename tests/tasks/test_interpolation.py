@@ -72,7 +72,7 @@ def test_bad_queries(pretrained, data):
         (dataclasses.replace(good, channels=np.full(16, 0.5)), ["channel 0.5", "whole numbers from 0 to 1"]),
         (dataclasses.replace(good, channels=np.zeros(15, int)), ["16 times", "15 channels"]),
         (dataclasses.replace(good, errors=np.ones(16)), ["16 errors of 1 axes", "of 2 axes"]),
-        (dataclasses.replace(good, errors=np.ones((16, 2))), ["errors for 2 values", "give them for the 1"]),
+        (dataclasses.replace(good, errors=np.ones((16, 2))), ["errors for 2 values", "predicts 1"]),
         (dataclasses.replace(good, positions=np.ones(16)), ["16 positions of 1 axes", "of 2 axes"]),
         (dataclasses.replace(good, errors=np.full((16, 1), -1.0)), ["standard errors", "negative"]),
         (dataclasses.replace(good, errors=np.full((16, 1), np.nan)), ["standard errors", "at least 0"]),
