@@ -8,6 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from rich.cells import cell_len
 
 from rotarymae.cli import info
 from rotarymae.cli.main import main
@@ -253,3 +254,17 @@ def test_a_table_larger_than_memory_is_described_by_a_sample_which_is_said(tmp_p
     said, whole = (dict(info._contents(dataset, schema)) for dataset in (mapped, plain))
     assert said["sample"] == "gaps and values are those of 10 series"
     assert [said[name] == whole[name] for name in ("series", "times", "channels", "gaps")] == [True, True, True, False]
+
+
+def test_columns_are_aligned_where_characters_are_two_wide(tmp_path, capsys):
+    rows = "".join(f"養殖池{i % 2},2024-05-{i:02d},{i}.5\n" for i in range(1, 25))
+    (tmp_path / "池.csv").write_text(f"池,日時,水温\n{rows}", encoding="utf-8")
+    main(["info", str(tmp_path / "池.csv")])
+    lines = capsys.readouterr().out.splitlines()
+    start = cell_len(lines[2].partition("taken as")[0])
+    assert lines[3].startswith("池 ")
+    assert all(
+        cell_len(line.partition(role)[0]) == start for line, role in zip(lines[3:6], ("not read", "time", "value"))
+    )
+    first = lines[lines.index("the first rows, as they are understood:") + 1 :][:4]
+    assert len({*map(cell_len, first)}) == 1

@@ -11,6 +11,7 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
+from rich.cells import cell_len
 from tyro.conf import Positional
 
 from rotarymae import series, tables
@@ -70,9 +71,9 @@ def info_command(table: Positional[TablePath], columns: Columns) -> None:
     lines += [("unsure", text) for text in (*proposal.unsure, *known, *merged)]
     texts = dict.fromkeys(str(one.message) for one in raised if issubclass(one.category, InputWarning))
     lines += [("warning", text) for text in texts]
-    width = max(len(name) for name, _ in lines)
+    width = max(cell_len(name) for name, _ in lines)
     for name, text in lines:
-        print(printable(f"{name:<{width}}  {text}"))
+        print(printable(f"{_padded(name, width)}  {text}"))
     print("\nthe first rows, as they are understood:")
     print(printable(_first_rows(dataset, schema)))
     print(f"\nto train:\n{printable(_command(table, schema, label, event))}")
@@ -144,13 +145,19 @@ def _columns(
         unit, names = source.units.get(name, ""), role in ("id", "channel", "label")
         held = seen[name].holds(unit, names) if name in source.kinds else ""
         cells.append((shortened(printable(name), LONGEST_NAME), role, printable(held), printable(remark)))
-    widths = [max(map(len, column)) for column in zip(*cells)]
+    widths = [max(map(cell_len, column)) for column in zip(*cells)]
     text = []
     for *row, remark in cells:
-        start = "  ".join(cell.ljust(width) for cell, width in zip(row, widths)) + "  "
-        width, indent = max(WIDTH, len(start) + LONGEST_NAME), " " * len(start)
-        text += textwrap.wrap(remark, width, initial_indent=start, subsequent_indent=indent) or [start.rstrip()]
+        start = "  ".join(map(_padded, row, widths)) + "  "
+        indent = " " * cell_len(start)
+        first, *more = textwrap.wrap(remark, max(WIDTH - len(indent), LONGEST_NAME)) or [""]
+        text += [(start + first).rstrip(), *(indent + part for part in more)]
     return "\n".join(text)
+
+
+def _padded(cell: str, width: int) -> str:
+    """Return a cell with blanks behind it, as wide as `width` columns of a terminal, of which 値 takes two."""
+    return cell + " " * (width - cell_len(cell))
 
 
 def _folded(lines: list[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
@@ -239,8 +246,9 @@ def _first_rows(dataset: series.SeriesDataset, schema: tables.TableSchema) -> st
         [name, *(f"{one:.6g}" if isinstance(one, float) and name != schema.time else str(one) for one in column)]
         for name, column in columns.items()
     ]
-    widths = [max(map(len, column)) for column in cells]
-    return "\n".join("  " + "  ".join(cell.rjust(w) for cell, w in zip(row, widths)) for row in zip(*cells))
+    widths = [max(map(cell_len, column)) for column in cells]
+    rows = (" " * (width - cell_len(cell)) + cell for row in zip(*cells) for cell, width in zip(row, widths))
+    return "\n".join("  " + "  ".join(row) for row in zip(*[rows] * len(cells)))
 
 
 def _command(table: Path, schema: tables.TableSchema, label: str | None, event: str | None) -> str:
