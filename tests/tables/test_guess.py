@@ -500,21 +500,6 @@ def test_one_word_that_ends_in_id_is_called_so(id, tmp_path):
         assert not looks_like_id(name)
 
 
-@pytest.mark.parametrize("worn", ["by hives", "in turn", "in treatments"])
-def test_what_wore_a_sensor_is_the_series_and_not_the_sensor(worn, tmp_path):
-    """Twelve blocks, three sensors: blocks are objects, at the same time or in turn, unless a word tells them apart."""
-    rows = [
-        (f"H{block}", f"S{block % 3}", "abcd"[block // 3], 40 * block * (worn == "in turn") + block / 100 + day,
-         DRAW.normal(), DRAW.normal())
-        for block in range(12) for day in range(30)
-    ]  # fmt: skip
-    table = pd.DataFrame(rows, columns=["Hive", "Sensor-ID", "treatment", "day", "weight", "warmth"])
-    table = table if worn == "in treatments" else table.drop(columns="treatment")
-    schema, unsure, _ = looked_at(table, tmp_path)
-    assert schema.id == ("Sensor-ID" if worn == "in treatments" else "Hive")
-    assert any("Sensor-ID" in text and "--split-by" in text for text in unsure) == (worn != "in treatments")
-
-
 @pytest.mark.parametrize("channel", [None, "parameter"])
 @pytest.mark.parametrize("site", ["location", "site", "site no"])
 def test_a_place_is_the_id_where_it_tells_the_rows_of_one_time_apart(site, channel, tmp_path):

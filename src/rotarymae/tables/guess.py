@@ -315,7 +315,7 @@ class _Proposer:
         self.source, self.schema, self.named, self.seen = source, schema, named, look(source, schema.na)
         kept = {name: c for name, c in self.seen.items() if c.dates or name in used or not NOTHING.match(name)}
         self.columns, self.remarks = kept, Remarks()
-        self.remarks.on(self.seen.keys() - kept.keys(), "numbers of rows")
+        self.remarks.on((name for name, c in self.seen.items() if name not in kept and c.distinct), "numbers of rows")
         self.unused = {name: c for name, c in self.columns.items() if name not in used}
         self.rows = len(next(iter(self.columns.values())).codes) if self.columns else 0
         self.given: dict[str, Any] = {}
@@ -632,8 +632,8 @@ class _Proposer:
         rows of one time apart. Of these, the one with the most different cells is taken, then the one of the best name.
         The others with more or fewer different cells become `self.other_ids`.
 
-        The rows of one id and time may belong to parts of an object, or those of one id lie in several places of the
-        table, each of which a column names. Then the column that names these parts is returned instead.
+        The rows of one id and time may belong to parts of an object. Then the column that names these parts is returned
+        instead.
         """
         free, n = self.unused.values(), self.rows
         named = [c for c in free if looks_like_id(c.name) and c.distinct > 0 and (c.formats or not c.dates)]
@@ -658,18 +658,10 @@ class _Proposer:
         values = [c for c in free if c.numeric and c.distinct > 1 and not (c.is_error or looks_like_id(c.name))]
         single = best.distinct == 1 and any(VALUE.fits(c.words) for c in values)  # one value in each row, whatever else
         part = self.names_of_parts(best.codes) if len(values) > 1 and not single else None
-        why = f"tells rows of one {best.name} and time apart"
-        if part is None and not best.in_blocks:  # as a sensor that one object after the other had
-            finer = [c for c in self.blocks if best.distinct < c.distinct == count_keys(c.codes, best.codes)]
-            # What the id and a column of words tell apart as well are channels of an object.
-            numbers = ((count_keys(best.codes, c.codes), c.distinct) for c in free if c.text)
-            shared = {both for both, alone in numbers if both > alone}
-            finer = [c for c in finer if c.distinct not in shared]
-            part, why = max(finer, key=lambda c: c.distinct, default=None), f"in blocks, each of one {best.name}"
         if part is None:
             return best
         self.other_ids.insert(0, best)
-        self.remarks.on([part.name], why)
+        self.remarks.on([part.name], f"tells rows of one {best.name} and time apart")
         return part
 
     def id_by_shape(self) -> Column | None:
@@ -680,7 +672,9 @@ class _Proposer:
         first, then texts, then that of most different cells. Else it is a column that tells the rows of one time apart
         (`names_of_parts`). A remark says which.
         """
-        blocks = self.blocks
+        blocks = [c for c in self.objects if (c.text or c.whole) and c.distinct > 1 and not c.listed]
+        blocks = [c for c in blocks if (c.codes >= 0).all() and c.in_blocks and self.rows / c.runs >= MIN_RUN]
+        blocks = [c for c in blocks if not self.is_state(c)]
         blocks = [c for c in blocks if count_keys(c.codes, self.times) > c.distinct] or blocks  # than one time for each
         if blocks:
             best = max(blocks, key=lambda c: (c.text, c.distinct, bool({*c.words} & PLACES)))
@@ -690,16 +684,6 @@ class _Proposer:
         if best is not None:
             self.remarks.on([best.name], why)
         return best
-
-    @property
-    def blocks(self) -> list[Column]:
-        """Columns of `objects` whose equal cells come in blocks of three rows or more, and are no states of one object.
-
-        They hold texts or whole numbers, at least two different ones, and no missing cells.
-        """
-        free = [c for c in self.objects if (c.text or c.whole) and c.distinct > 1 and not c.listed]
-        free = [c for c in free if (c.codes >= 0).all() and c.in_blocks and self.rows / c.runs >= MIN_RUN]
-        return [c for c in free if not self.is_state(c)]
 
     @property
     def objects(self) -> list[Column]:
