@@ -174,7 +174,7 @@ def test_a_feature_is_its_formula(feature, with_errors):
     number = len(courses)
     for order in (np.arange(number), np.random.default_rng(0).permutation(number)):
         groups = grouped(courses, order)
-        found = groups.spread(feature.compute(groups))
+        found = groups.to_all_groups(feature.compute(groups))
         np.testing.assert_allclose(found[:number], expected, rtol=1e-7, atol=1e-9)
         assert np.isnan(found[number])  # a group without observations
     assert np.isfinite(expected).sum() > number / 4

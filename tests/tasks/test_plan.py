@@ -150,12 +150,12 @@ def test_what_is_the_same_for_any_table_takes_longer_on_a_shared_processor(tmp_p
     for clock in now:
         monkeypatch.setattr(time, clock, lambda clock=clock: now[clock])
     made = Plan(tmp_path, FitConfig(minutes=2))
-    alone, series = made.afterwards(calibrates=True), made.compared
+    alone, series = made.report_seconds(calibrates=True), made.compared
     now.update(monotonic=30.0, process_time=10.0)
-    assert made.afterwards(calibrates=True) == 3 * alone > made.afterwards() > alone
+    assert made.report_seconds(calibrates=True) == 3 * alone > made.report_seconds() > alone
     assert made.compared == pytest.approx(series / 3, abs=1)
     now.update(process_time=50.0)  # on several threads
-    assert made.afterwards(calibrates=True) == alone
+    assert made.report_seconds(calibrates=True) == alone
 
 
 def test_a_moment_of_another_day_has_its_date():

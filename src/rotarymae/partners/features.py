@@ -28,17 +28,20 @@ REGIONS = 4  # along each axis of a picture
 
 @singledispatch
 def features(dataset: Any) -> tuple[Floats, tuple[str, ...]]:
-    """Return features float64 [S, F] of S series or arrays, NaN where one cannot be computed, and their F names.
+    """Compute features that summarise series or arrays: return them as float64 [S, F], and their F names.
 
-    For each pair of a channel and a value column there are the basic features of `partners.shapes.FEATURES`, which has
-    the formulas. With at most 12 such pairs there are more: the other features of `FEATURES`, how each channel goes
-    before and after the peak (`course`), and how two channels differ (`between`). With several channels, these are of
-    the first value column only, and there are features of all channels together, of every value column. With several
-    channels, whatever the number of pairs, the last feature is the number of channels that a series has.
+    The names are such as "g: flux max" for the channel g and the value column flux. NaN where a feature cannot be
+    computed. Times count from the series' first observation, in the data's unit.
 
-    The standard errors of the first value column (`flux_err` for `flux`) have no features themselves. Times count from
-    the series' first observation, in the data's unit. Limits (censored values, such as <5) count as missing, but a data
-    set with limits also has features of these (`limits_of`). For arrays see `array_features`.
+    Each pair of a channel and a value column has the basic features of `partners.shapes.FEATURES`, a list with the
+    formulas. Data sets with at most 12 such pairs have more: all of `FEATURES`, each channel's shape around the peak
+    (`course`), and the differences between channels (`between`); with several channels, these are of the first value
+    column only. They also have features of all channels taken together ("all: flux max"). Any data set with several
+    channels has, last, the number of channels that a series was observed in.
+
+    Standard errors of the first value column (`flux_err` for `flux`) are used for its features, but have none of their
+    own. Limits (censored values, such as <5) count as missing; they have features of their own (`limits_of`). For
+    arrays see `array_features`.
 
     Args:
         dataset: a `SeriesDataset` or an `ArrayDataset`. A data set in a file is read a part at a time.
@@ -55,15 +58,15 @@ def features(dataset: Any) -> tuple[Floats, tuple[str, ...]]:
 
 
 def _features(rows: SeriesRows, names: tuple[str, ...], channel_names: Sequence[Any]) -> dict[str, Floats]:
-    """Return {name: numbers [S]} of all features of S series, in the order in which `features` has them.
+    """Compute all features of S series that fit into memory; return {name: numbers [S]} in the order of `features`.
 
     A number is NaN where a series has nothing to compute it from.
 
     Args:
         rows: observations of the S series, each of which has at least one.
         names: names of the value columns. One may hold the standard errors of the first, such as flux_err for flux.
-        channel_names: names of the channels, with which the names of features begin; ("all",) without channels. With a
-            single channel, features other than those of limits begin with "all" as well.
+        channel_names: names of the channels, for the names of the features, such as "g: flux max"; ("all",) without
+            channels. With a single channel, all features except those of limits have the name "all" instead.
     """
     error = next((names.index(error) for name, error in error_columns(names) if name == names[0]), None)
     columns = [v for v in range(len(names)) if v != error]
@@ -103,13 +106,14 @@ def _features(rows: SeriesRows, names: tuple[str, ...], channel_names: Sequence[
 def limits_of(rows: SeriesRows, v: int, keys: Integers, total: int) -> dict[str, Floats]:
     """Return the share of upper and of lower limits among a group's observations, and the tightest limit of each kind.
 
-    The tightest upper limit is the lowest, the tightest lower limit the highest; NaN without any.
+    A group is a series, or one channel of it. The tightest upper limit is the smallest, the tightest lower limit the
+    largest; NaN if there is none.
 
     Args:
         rows: n observations of a data set with limits (censored values, such as <5).
         v: index of the value column.
-        keys: int [n], the group of each observation, 0 .. total - 1, such as a channel of a series.
-        total: number of groups, some of which may be empty.
+        keys: int [n], the number of each observation's group, 0 .. total - 1.
+        total: number of groups, the empty ones included.
 
     Returns:
         {feature: numbers [total]} with "share of upper limits", "tightest upper limit", and the same of lower limits. A
@@ -127,7 +131,7 @@ def limits_of(rows: SeriesRows, v: int, keys: Integers, total: int) -> dict[str,
 
 
 def _described(function: Callable[..., Any]) -> str:
-    """Return what a function returns, in one line, from its docstring before "Args:", without the word "Return"."""
+    """Return the part of a function's docstring before "Args:", as one line without the word "Return"."""
     text = " ".join((function.__doc__ or "").partition("Args:")[0].split()).removeprefix("Return ")
     return text[:1].upper() + text[1:]
 
@@ -144,9 +148,9 @@ FORMULAS: dict[str, str] = {one.name: one.formula for one in FEATURES} | {
 def array_features(dataset: ArrayDataset) -> tuple[np.ndarray, tuple[str, ...]]:
     """Return features float64 [S, F] of S pictures, videos or sounds, and the F names of these features.
 
-    They are the mean of each channel in each region, region by region, then the standard deviations in the same order.
-    The regions of a sound are its frequency bins, over all frames; those of a picture 4 × 4 nearly equal parts; those
-    of a video the same parts over all frames.
+    They are the mean of each channel in each region, then the standard deviations in the same order. A picture has 4 ×
+    4 regions of nearly equal size; so has a video, each over all frames. The regions of a sound are its frequency bins,
+    each over all frames.
     """
     axes = len(dataset.patch_size)
     if dataset.sample_rate is not None:
@@ -159,14 +163,15 @@ def array_features(dataset: ArrayDataset) -> tuple[np.ndarray, tuple[str, ...]]:
 
 
 def _mean_and_deviation(array: np.ndarray, grid: tuple[int, ...]) -> np.ndarray:
-    """Return the means of an array in the R regions of a grid, then the standard deviations, as float64 [2 · R · C].
+    """Cut an array into R regions by a grid; return the means, then the standard deviations, as float64 [2 · R · C].
 
-    Both have a number for each region and channel, region by region; the regions are in row-major order.
+    Both have a number for each region and channel: the C channels of the first region, then of the next, in row-major
+    order.
 
     Args:
         array: [*axes, C] with C channels.
-        grid: number of regions along each axis but that of channels; R is their product. Regions of an axis are nearly
-            equal; if it has fewer cells than regions, each cell is repeated.
+        grid: number of regions along each axis except the channels' axis; R is their product. Regions along an axis are
+            nearly equal; if an axis has fewer cells than regions, each cell is repeated.
     """
     cells = [np.asarray(array, np.float64)]
     for axis, regions in enumerate(grid):
@@ -204,11 +209,11 @@ class SeriesRows:
 
     @classmethod
     def of(cls, dataset: SeriesDataset, index: NDArray[np.int64] | None = None) -> SeriesRows:
-        """Return the observations of some series as flat columns.
+        """Return the observations of some series of a data set as flat columns, one row per observation.
 
         Args:
             dataset: the data set.
-            index: indices of the series in the data set. The result numbers the series 0, 1, ... in this order. None
+            index: indices of the series in the data set, in the order wanted; the result numbers them 0, 1, ... None
                 takes all.
         """
         index = np.arange(len(dataset)) if index is None else index
@@ -222,7 +227,7 @@ class SeriesRows:
 
 
 def chunks(dataset: SeriesDataset) -> Iterator[SeriesRows]:
-    """Yield the observations of all series in order, in parts of consecutive whole series that fit into memory.
+    """Yield the observations of all series in order, in parts of whole series that fit into memory.
 
     Each part numbers its series from 0. A small data set is one part.
     """

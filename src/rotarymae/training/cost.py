@@ -174,7 +174,7 @@ class Plan:
         return self.seconds - (time.monotonic() - self.started)
 
     @property
-    def answers(self) -> float:
+    def prediction_seconds(self) -> float:
         """Estimated seconds in which every network predicts all series, and one network the scored series once more.
 
         It is 0 until `schedule` has measured the time of a token, so without the option `minutes` it is always 0.
@@ -182,7 +182,7 @@ class Plan:
         return self.token * float(self.members * self.lengths.sum() + self.lengths[self.scored].sum())
 
     @property
-    def shared(self) -> float:
+    def slowdown(self) -> float:
         """Factor, from 1 to 5, by which work takes longer here than on an idle processor.
 
         It is the wall time since this object was made, divided by the processor time of this process since then, and
@@ -191,12 +191,12 @@ class Plan:
         wall, processor = time.monotonic() - self.began[0], time.process_time() - self.began[1]
         return min(max(1.0, wall / max(processor, 1e-3)), MOST_SHARED)
 
-    def afterwards(self, calibrates: bool = False) -> float:
+    def report_seconds(self, calibrates: bool = False) -> float:
         """Estimate the seconds that a run's report takes, with `calibrates` also the calibration of prediction bands.
 
         The estimate does not depend on the data, but grows if other programs use the processor, too.
         """
-        return self.shared * (REPORT + (CALIBRATION if calibrates else 0.0))
+        return self.slowdown * (REPORT + (CALIBRATION if calibrates else 0.0))
 
     # ── trainings ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -252,18 +252,18 @@ class Plan:
         self.token = measure_token(objective, examples, training)
         kept = self._read().get(stage)
         if kept is not None:
-            return _of_steps(training, kept, per_epoch)
+            return _with_steps(training, kept, per_epoch)
         step = measure_step(objective, examples, training)
         if validation is not None:  # it is evaluated after every epoch; of a part of an epoch, as large a part of it
             step += self.token * float(validation.lengths.sum()) / per_epoch
-        fixed = self.afterwards(calibrates=stage == "pre-training")
-        reserve = min(fixed + min(self.answers, ANSWERS * self.left), self.left / 2)
+        fixed = self.report_seconds(calibrates=stage == "pre-training")
+        reserve = min(fixed + min(self.prediction_seconds, ANSWERS * self.left), self.left / 2)
         share = PRETRAINED if stage == "pre-training" and self.finetuned is not None else 1.0
         # A resumed run does not know what the interrupted one took: fine-tuning gets no more than its share.
         most = self.seconds * (1 - PRETRAINED if stage == "fine-tuning" and self.config.pretrains else 1.0)
         step *= self.members
-        steps = self._keep(stage, lambda: max(1, math.floor(min(share * (self.left - reserve), most) / step)))
-        training = _of_steps(training, steps, per_epoch)
+        steps = self._stored(stage, lambda: max(1, math.floor(min(share * (self.left - reserve), most) / step)))
+        training = _with_steps(training, steps, per_epoch)
         each = training.epoch_steps or per_epoch
         made = training.epochs * each
         part = "" if made >= per_epoch else f" ({made / per_epoch:.1%} of the training part)"
@@ -272,7 +272,7 @@ class Plan:
             few = f"{stage} makes {made:,} steps, which are few to learn from"
             self.reporter.warn(f"{few}: give more minutes, or a smaller batch_size or window.")
         ahead = step * steps / share + fixed
-        ahead += min(self.answers, max(self.left - ahead, LATE * self.seconds))
+        ahead += min(self.prediction_seconds, max(self.left - ahead, LATE * self.seconds))
         whole = time.monotonic() - self.started + ahead
         self.reporter.say(f"the run takes about {duration(whole)} in all, until {moment(ahead)}")
         return training
@@ -287,7 +287,7 @@ class Plan:
         without the option `minutes`. If series are also learnt from as copies that are cut off early
         (`FitConfig.early`), each copy counts as a series.
         """
-        return math.inf if self.config.minutes is None else math.ceil(COMPARED * self.config.minutes / self.shared)
+        return math.inf if self.config.minutes is None else math.ceil(COMPARED * self.config.minutes / self.slowdown)
 
     def learnt(self, name: str, compared: int, seconds: float) -> float:
         """Return on how many series a partner (a method next to the network, such as boosting) is fitted finally.
@@ -308,7 +308,7 @@ class Plan:
         if self.config.minutes is None:
             return math.inf
         fit = PARTNERS * self.left / max(seconds, 1e-9) * compared
-        return self._keep(name, lambda: int(max(compared, fit)))
+        return self._stored(name, lambda: int(max(compared, fit)))
 
     def answered(self) -> tuple[np.ndarray, int] | None:
         """Return which series there is time to predict, and to how many observations longer series are to be cut.
@@ -321,8 +321,8 @@ class Plan:
             Ascending indices of the series, and the largest number of observations of a series. None if there is time
             to predict all series whole, as always without the option `minutes`.
         """
-        left = self.left - self.afterwards()
-        if self.config.minutes is None or self.answers <= left + LATE * self.seconds:
+        left = self.left - self.report_seconds()
+        if self.config.minutes is None or self.prediction_seconds <= left + LATE * self.seconds:
             return None
         draw = np.random.default_rng(self.config.seed)
         room = max(left, LATE * self.seconds) / self.token
@@ -337,7 +337,7 @@ class Plan:
 
     # ── plan.json ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _keep(self, name: str, number: Callable[[], int]) -> int:
+    def _stored(self, name: str, number: Callable[[], int]) -> int:
         """Return the number that plan.json has under a name; if it has none, compute one and store it there.
 
         A resumed run thus makes as many steps as were planned before.
@@ -364,7 +364,7 @@ class Plan:
         return {name: number for name, number in kept.items() if type(number) is int and number > 0}
 
 
-def _of_steps(training: TrainConfig, steps: int, per_epoch: int) -> TrainConfig:
+def _with_steps(training: TrainConfig, steps: int, per_epoch: int) -> TrainConfig:
     """Return the settings of a training, changed to at most, and nearly, `steps` steps, in epochs of equal length.
 
     An epoch is a whole pass over all examples, or a shorter part of one if that comes nearer to `steps`.
