@@ -34,7 +34,7 @@ class Partner(Protocol):
 
     @classmethod
     def suits(cls, task: str, dataset: AnyDataset) -> bool:
-        """Return whether the method can learn a task from training data, and is worth it.
+        """Return whether it makes sense to fit this method to the training data, by the kind and the amount of data.
 
         Args:
             task: "classification", "regression" or "survival".
@@ -44,13 +44,13 @@ class Partner(Protocol):
 
     @classmethod
     def rows(cls, task: str, dataset: AnyDataset) -> int:
-        """Return the number of series and altered copies of series that the method is to learn from.
+        """Return how many training rows the method wants to learn from: S series, or more if it adds altered copies.
 
-        This base method returns the number of series, as it makes no copies.
+        This base method returns S, as it makes no copies.
 
         Args:
             task: "classification", "regression" or "survival".
-            dataset: the training data.
+            dataset: the training data, S series or arrays.
         """
         return len(dataset)
 
@@ -68,14 +68,14 @@ class Partner(Protocol):
 
         Args:
             task: "classification", "regression" or "survival".
-            dataset: the S training series, or arrays; the method suits them.
-            truth: targets of the S series of `dataset`. Classification: class numbers int [S] from 0, every class
-                present. Regression: numbers [S, outputs], NaN where one is missing. Survival: weights [S, K + 1] of K
-                intervals, and of the time after them, in the likelihood; see `survival.EventTimes.encode`.
-            static: columns with one value per series that the method may read besides the observations.
+            dataset: the S training series or arrays, for which `suits` is True.
+            truth: their targets. Classification: class numbers int [S] from 0, every class present. Regression: numbers
+                [S, outputs], NaN where one is missing. Survival: [S, K + 1] for K time intervals and the time after
+                them, 1 where the series' event may have happened, else 0 (see `survival.EventTimes.encode`).
+            static: columns with one value per series, such as age, that the method may read besides the observations.
             seed: fixes all random choices; the same seed gives the same method.
-            rows: number of series and altered copies to learn from, at least S; None means as many as the method
-                `rows` returns. Partners that make no copies do not read it.
+            rows: number of series and altered copies together, at least S; None means what the method `rows` returns.
+                Only methods that make copies read it.
 
         Raises:
             ValueError: the method cannot learn from these series, such as too few; an InputError is one.
@@ -96,7 +96,9 @@ class Partner(Protocol):
         ...
 
     def save(self, path: Path) -> dict[str, Any]:
-        """Write the fitted arrays or trees to the file `path`; return what else `load` needs, as JSON can hold it.
+        """Write the fitted arrays or trees to the file `path`; return all other settings, for `load`.
+
+        They are a dictionary that JSON can hold.
 
         Raises:
             OSError: the file cannot be written, as on a full disk.
@@ -105,12 +107,12 @@ class Partner(Protocol):
 
     @classmethod
     def load(cls, path: Path, task: str, settings: dict[str, Any]) -> Self:
-        """Return the fitted method from the file that `save` wrote.
+        """Read the fitted method from the file that `save` wrote, and check it.
 
         Args:
             path: the file.
             task: "classification", "regression" or "survival", as in the fit.
-            settings: what `save` returned, read back from JSON.
+            settings: the dictionary that `save` returned, read back from JSON.
 
         Raises:
             ModelDirectoryError: a file or settings that `save` would not have written for this task.
@@ -131,12 +133,12 @@ def save_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
 
 
 def load_arrays(path: Path, layout: dict[str, tuple[type, tuple[int | str, ...]]]) -> dict[str, NDArray[Any]]:
-    """Read arrays {name: array} from a safetensors file, and check them.
+    """Read arrays {name: array} from a safetensors file, and check their dtypes and shapes.
 
     Args:
         path: the file.
-        layout: {name: (dtype, shape)} of all arrays that the file must hold. A text in a shape, such as "features",
-            stands for any size, but the same size in all shapes that have this text.
+        layout: {name: (dtype, shape)} of all arrays that the file must hold. A size in a shape may be a text, such as
+            "features": any size is then accepted, but all sizes with the same text must be equal.
 
     Raises:
         ModelDirectoryError: the file cannot be read; an array is absent, not in `layout`, empty, of another dtype or
@@ -168,10 +170,10 @@ def load_arrays(path: Path, layout: dict[str, tuple[type, tuple[int | str, ...]]
 
 
 def read_settings(kind: type, settings: Any, path: Path) -> Any:
-    """Create an instance of the dataclass `kind` from settings {field: value} as JSON gives them.
+    """Create an instance of the dataclass `kind` from saved settings, a dictionary {field: value} read from JSON.
 
-    Lists become tuples, and dictionaries the dataclasses that the fields ask for. `path` is the file that the settings
-    belong to; it is named in the error, and is not read.
+    Where a field is a tuple or a dataclass, a list or a dictionary is converted to it. `path`, the file to which the
+    settings belong, is only named in the error.
 
     Raises:
         ModelDirectoryError: settings that are no dictionary; a field that is missing, unknown or of another type.
@@ -183,6 +185,6 @@ def read_settings(kind: type, settings: Any, path: Path) -> Any:
 
 
 def check(condition: bool, path: Path, field: str) -> None:
-    """Raise ModelDirectoryError if `condition` is False; the message names the file `path` and the `field` at fault."""
+    """Raise ModelDirectoryError if `condition` is False; the message names the file `path` and the wrong `field`."""
     if not condition:
         raise ModelDirectoryError(f"{path}: the field {field!r} does not hold what this version writes. {ANEW}")

@@ -24,19 +24,19 @@ CONSTANT_NAMES = {"classification": "most_common_class", "regression": "training
 
 
 def constant(task: str, truth: NDArray[Any]) -> Floats:
-    """Return the one prediction for every series that the targets of the training series alone give.
+    """Return the best prediction that does not look at a series: the same for all, from the training targets alone.
 
     Args:
         task: "classification", "regression" or "survival".
-        truth: targets of the S training series. Classification: class numbers int [S] from 0. Regression: values
-            [S, outputs], NaN where one is missing. Survival: weights [S, K + 1] of K intervals, and of the time after
-            them, in the likelihood; see `survival.EventTimes.encode`.
+        truth: targets of the S training series. Classification: class numbers int [S] from 0. Regression: values [S,
+            outputs], NaN where one is missing. Survival: [S, K + 1] for K time intervals and the time after them, 1
+            where the series' event may have happened, else 0 (see `survival.EventTimes.encode`).
 
     Returns:
         Classification: the frequencies of the classes [classes], up to the highest number in `truth`. Regression: the
-        means [outputs], NaN (with NumPy's warning) for an output that all lack. Survival: the probabilities [K + 1] of
-        the event in each interval, and after all of them, by the life table, whose hazards are events over time at
-        risk.
+            means [outputs]; NaN (with NumPy's warning) for an output without any value. Survival: the probabilities [K
+            + 1] of the event in each interval, and after all of them, from hazards (number of events divided by time at
+            risk).
     """
     if task == "classification":
         return np.bincount(truth) / len(truth)
@@ -51,32 +51,32 @@ Method = Callable[[Floats, Floats, Floats, float], Floats]
 
 
 def _straight_line(queries: Floats, times: Floats, values: Floats, season: float) -> Floats:
-    """Interpolate linearly at the times `queries` [q]; return values [q].
+    """Interpolate linearly between observations; return values [q] at the times `queries` [q].
 
-    They are constant before the first and after the last observation. `times` and `values` [m] are those of the
+    Values are constant before the first and after the last observation. `times` and `values` [m] are those of the
     observations, at least one, in the order of time; `season` is not read.
     """
     return np.interp(queries, times, values)
 
 
 def _last_value(queries: Floats, times: Floats, values: Floats, season: float) -> Floats:
-    """Return, for each of the times `queries` [q], the value of the latest observation at or before it, [q].
+    """Return the last observed value at each of the times `queries` [q], [q].
 
-    A time before all observations gets the value of the first. `times` and `values` [m] are those of the observations,
-    at least one, in the order of time; `season` is not read.
+    A time before all observations gets the first value. `times` and `values` [m] are those of the observations, at
+    least one, in the order of time; `season` is not read.
     """
     return values[np.searchsorted(times, queries, side="right").clip(1) - 1]
 
 
 def _seasonal_naive(queries: Floats, times: Floats, values: Floats, season: float) -> Floats:
-    """Return, for each of the times `queries` [q], the value at the same phase of the last observed season, [q].
+    """Predict that the last observed season repeats; return values [q] at the times `queries` [q].
 
-    A query is shifted by whole seasons, back or forward, to the latest time that is not after the last observation;
-    the value there is interpolated linearly. Without a season it is not shifted, and gets the last value if it is after
-    the last observation. Before the first observation the value is that of the first.
+    A time is moved by whole seasons into the last season before the last observation: later times back, earlier times
+    forward. The value there is interpolated linearly; before the first observation it is the first value. Without a
+    season no time is moved, and times after the last observation get the last value.
 
     Args:
-        queries: the times to predict for.
+        queries: [q] the times to predict for.
         times, values: [m] of the observations, at least one, in the order of time.
         season: length of a season, in the unit of the times; 0 for none.
     """
@@ -86,10 +86,10 @@ def _seasonal_naive(queries: Floats, times: Floats, values: Floats, season: floa
 
 
 def _drift(queries: Floats, times: Floats, values: Floats, season: float) -> Floats:
-    """Return values [q], at the times `queries`, on the line through the first and the last observation.
+    """Extend the line through the first and the last observation; return values [q] at the times `queries` [q].
 
-    If both are at one time, as a single observation is, all are the last value. `times` and `values` [m] are those of
-    the observations, at least one, in the order of time; `season` is not read.
+    If both have the same time (or are the same observation), all values are the last one. `times` and `values` [m] are
+    those of the observations, at least one, in the order of time; `season` is not read.
     """
     span = times[-1] - times[0]
     slope = (values[-1] - values[0]) / span if span > 0 else 0.0
@@ -97,9 +97,9 @@ def _drift(queries: Floats, times: Floats, values: Floats, season: float) -> Flo
 
 
 def _mean_so_far(queries: Floats, times: Floats, values: Floats, season: float) -> Floats:
-    """Return the mean of `values` [m], the same for each of the times `queries` [q], as an array [q].
+    """Return the mean of the observed `values` [m], repeated for each of the times `queries` [q], as an array [q].
 
-    `times` and `season` are not read; all methods of `METHODS` have them.
+    `times` and `season` are not read; they are there because all functions in `METHODS` have the same arguments.
     """
     return np.full(len(queries), values.mean())
 
@@ -116,10 +116,10 @@ METHODS = INTERPOLATION | FORECASTS
 
 
 def channel_means(dataset: SeriesDataset) -> Floats:
-    """Return the mean over all series of each of V value columns in each channel, float64 [channels, V].
+    """Return the mean of each of V value columns in each channel, over all series of a data set, float64 [channels, V].
 
-    NaN where no value was observed; limits (censored values, such as <5) are no values. A data set without channels
-    has one row.
+    NaN where no value was observed; limits (censored values, such as <5) do not count. A data set without channels has
+    one row.
     """
     channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
     total = np.zeros((channels, len(dataset.value_names)))
@@ -133,15 +133,16 @@ def channel_means(dataset: SeriesDataset) -> Floats:
 def predict_simply(
     names: Iterable[str], train: SeriesDataset, visible: SeriesDataset, hidden: SeriesDataset
 ) -> dict[str, Floats]:
-    """Return {method: predictions [n, V]} of hidden observations from visible ones of the same series and channel.
+    """Predict hidden observations from visible ones of the same series and channel by simple methods.
 
-    Where a series has no visible value of a channel, the channel's mean over the training series is predicted; the
-    method "mean" always predicts this mean, which is NaN for a channel without a value in the training series. The n
-    predictions are in the order of `hidden`: series by series, by time in each.
+    Returns {method: predictions [n, V]}. Where a series has no visible value in a channel, the channel's mean over the
+    training series is predicted. The method "mean" always predicts this mean; it is NaN for a channel without a value
+    in the training series. The n predictions are in the order of `hidden`: series by series, in the order of time.
 
     Args:
-        names: of the methods: "mean", "linear_interpolation", "last_value", "seasonal_naive", "drift", "mean_so_far".
-        train: the training series, which give the means of channels and, for "seasonal_naive", the season.
+        names: names of the methods: "mean", "linear_interpolation", "last_value", "seasonal_naive", "drift",
+            "mean_so_far".
+        train: the training series, which give the means of channels and, for "seasonal_naive", the length of a season.
         visible: the known observations: S series with V value columns. Limits (censored values) are not read.
         hidden: the n observations to predict, of the same S series; only their times and channels are read.
 

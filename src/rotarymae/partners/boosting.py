@@ -57,17 +57,18 @@ def fit_trees(
     follow_up: FollowUp | None = None,
     weight: Floats | None = None,
 ) -> str:
-    """Train boosted trees with LightGBM; return them as text in LightGBM's format, which `check_trees` accepts.
+    """Train boosted trees with LightGBM; return them as text in LightGBM's format, as `check_trees` accepts it.
 
     Args:
         features: [S, F] of S series, NaN where one is missing.
-        target: [S] class numbers from 0; or a regression's numbers, of about unit size, because LightGBM keeps them in
-            single precision; or, for survival, the number of events of each series, 0 or 1.
+        target: [S] class numbers from 0; for a regression numbers of about unit size, because LightGBM keeps them in
+            single precision; for survival the number of events of each series, 0 or 1.
         classes: number of classes; 0 for a regression or survival.
-        settings: LightGBM parameters, which override those in COMMON. "feature_fraction" must be among them; with few
-            features it is raised, so that a tree reads 20 or all. "balanced": True gives all classes the same weight.
-        follow_up: for survival, time at risk and events of the series; the trees then add up to the log-risk. None for
-            other tasks.
+        settings: LightGBM parameters, which override those in `COMMON`. "feature_fraction" is required; with few
+            features it is raised, so that a tree reads 20 of them, or all. "balanced": True gives all classes the same
+            weight.
+        follow_up: for survival, time at risk and events of the series; the trees then predict log-risks. None for other
+            tasks.
         weight: [S] how much each series counts; None means equally. Not read for survival.
 
     Raises:
@@ -112,10 +113,10 @@ def fit_trees(
 
 
 def _canonical(text: str, features: int, classes: int) -> str:
-    """Rewrite a model of LightGBM, given as text, in the one form that `check_trees` accepts; return that text.
+    """Rewrite a LightGBM model, given as text, in the short form in which this package saves it; return that text.
 
-    It keeps the trees, and leaves out statistics of training and names of features. Raises ValueError for a text
-    without the line "end of trees".
+    The short form keeps the trees, and leaves out statistics of training and names of features. `check_trees` accepts
+    no other. Raises ValueError for a text without the line "end of trees".
 
     Args:
         text: the model, as LightGBM writes it.
@@ -139,9 +140,9 @@ def _canonical(text: str, features: int, classes: int) -> str:
 
 
 def check_trees(text: str, features: int, classes: int) -> None:
-    """Raise ValueError unless a text is what `fit_trees` writes: trees without cycles, with all indices in range.
+    """Raise ValueError unless a text is a model in the form that `fit_trees` writes, which LightGBM can safely load.
 
-    LightGBM trusts its input: with a cycle prediction never ends, and an index out of range reads foreign memory.
+    LightGBM trusts its input: a cycle in a tree makes prediction endless, an index out of range reads foreign memory.
 
     Args:
         text: trees in LightGBM's format, from a file that may be damaged or hostile.
@@ -161,12 +162,12 @@ def check_trees(text: str, features: int, classes: int) -> None:
 
 
 def _check_tree(tree: dict[str, list[str]], number: int, features: int) -> None:
-    """Raise ValueError unless a tree has the counts that its fields imply, indices in range, finite leaves, no cycle.
+    """Raise ValueError unless one tree of a LightGBM model has right counts, valid indices, finite leaves and no cycle.
 
     Args:
-        tree: {field: its words}, the lines of the tree in LightGBM's text, such as {"threshold": ["0.5", "1.2"], ...}.
-        number: index of the tree in the model, which the field "Tree" must repeat.
-        features: number of features, which limits the field "split_feature".
+        tree: the lines of the tree in LightGBM's text, {field: its words}, such as {"threshold": ["0.5", "1.2"], ...}.
+        number: index of the tree in the model; the field "Tree" must be this number.
+        features: number of features; the indices in the field "split_feature" must be below it.
     """
     inner = len(tree["leaf_value"]) - 1
     counts = tree["Tree"] + tree["num_leaves"] + tree["num_cat"]
@@ -209,14 +210,14 @@ class BoostedTrees:
 
     @classmethod
     def fit(cls, task: str, features: Floats, truth: NDArray[Any], seed: int, weight: Floats | None = None) -> Self:
-        """Fit three models with different seeds, whose scores are averaged; for a regression three per output.
+        """Fit boosted trees: three models with different seeds (per output of a regression), to average their scores.
 
         Args:
             task: "classification", "regression" or "survival".
             features: [S, F] of S series, NaN where one is missing.
             truth: class numbers int [S] from 0, every class present; for a regression values [S, outputs], NaN where
-                one is missing; for survival weights [S, K + 1] of K intervals, and of the time after them, in the
-                likelihood (see `survival.EventTimes.encode`).
+                one is missing; for survival [S, K + 1] for K time intervals and the time after them, 1 where the
+                series' event may have happened, else 0 (see `survival.EventTimes.encode`).
             seed: the same seed gives the same trees.
             weight: [S] how much each series counts in a classification; None means equally. Not read for other tasks.
 
@@ -261,14 +262,17 @@ class BoostedTrees:
         return softmax(means[0], axis=1)
 
     def log_risk(self, features: Floats) -> Floats:
-        """Return the log-risks [S] of series with the features [S, F], for survival: means over seeds, within ±20."""
+        """Return the log-risk of the event for survival, [S], from the features [S, F] of S series.
+
+        It is the mean over models with different seeds, limited to ±20. The hazard is proportional to exp(log-risk).
+        """
         return np.clip(self._scores(features)[0], -MAX_LOG_RISK, MAX_LOG_RISK)
 
     def _scores(self, features: Floats) -> list[Floats]:
-        """Return the sums of the trees' values for features [S, F], averaged over seeds, as a list.
+        """Return the raw scores of the trees for features [S, F]: sums of leaf values, averaged over seeds.
 
-        The list has an array [S] for each output of a regression. For other tasks it has one array: [S] log-risks; [S]
-        logits of the second of two classes; or [S, classes] logits of more.
+        It is a list of arrays. A regression has one array [S] per output. Other tasks have a single array: log-risks
+        [S] for survival, logits [S] of the second class for two classes, logits [S, classes] for more.
         """
         scores = [booster.predict(features, raw_score=True, num_threads=1) for booster in self._boosters]
         outputs = len(scores) // SEEDS
@@ -276,13 +280,13 @@ class BoostedTrees:
 
     @cached_property
     def _boosters(self) -> list[Any]:
-        """LightGBM's models (`Booster`), one for each of `texts`, in their order."""
+        """The models as `lightgbm.Booster` objects, one for each text in the field `texts`, in their order."""
         import lightgbm
 
         return [lightgbm.Booster(model_str=text) for text in self.texts]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields alone, for pickle: LightGBM's models are read from the texts again."""
+        """Return the fields for pickle, without LightGBM's objects, which are read from the texts again."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
@@ -306,16 +310,17 @@ class BoostedFeatures(Partner):
 
     @classmethod
     def suits(cls, task: str, dataset: AnyDataset) -> bool:
-        """Return True: there are features of every kind of series, and trees for every task."""
+        """Return True: features can be computed of any data set, and trees fitted for any task."""
         return True
 
     @classmethod
     def rows(cls, task: str, dataset: AnyDataset) -> int:
-        """Return the number of series and copies of them to learn from.
+        """Return how many rows the trees learn from: S series, and copies in which observations are left out.
 
-        For classes of S series it is 9 S, but at most 24,000, and no more than have about 10 million observations; it
-        is never less than S. Pictures, videos and sounds get no copies, and other tasks get none: the result is then S.
-        (The redshift of 3,043 light curves was predicted worse with copies: R² 0.61 instead of 0.67.)
+        For a classification of series there are 8 copies of each, 9 S rows in all, but at most 24,000 rows and about 10
+        million observations; the number is never below S. Other tasks, and pictures, videos and sounds, get no copies,
+        so that the number is S. (The redshift of 3,043 light curves was predicted worse with copies: R² 0.61 instead of
+        0.67.)
 
         Args:
             task: "classification", "regression" or "survival".
@@ -337,16 +342,16 @@ class BoostedFeatures(Partner):
         seed: int,
         rows: int | None = None,
     ) -> Self:
-        """Compute features of the series, and of copies that lack some observations, and fit trees to them.
+        """Compute features of the series, and of copies in which observations are left out, and fit trees to them.
 
-        The copies of a series together count as much as the series.
+        The copies of a series together have the same weight as the series.
 
         Args:
             task: "classification", "regression" or "survival".
             dataset: S series, or S arrays of pictures, videos or sounds.
             truth: class numbers int [S] from 0, every class present; for a regression values [S, outputs], NaN where
-                one is missing; for survival weights [S, K + 1] of K intervals, and of the time after them, in the
-                likelihood (see `survival.EventTimes.encode`).
+                one is missing; for survival [S, K + 1] for K time intervals and the time after them, 1 where the
+                series' event may have happened, else 0 (see `survival.EventTimes.encode`).
             static: columns of `dataset` with one value per series, which become features.
             seed: fixes trees and copies; the same seed gives the same trees.
             rows: number of series and copies together, S for no copies; more than S only for a classification of
@@ -374,13 +379,13 @@ class BoostedFeatures(Partner):
         return self.trees.predict(series_features(dataset, self.static, self.features)[0])
 
     def save(self, path: Path) -> dict[str, Any]:
-        """Write the trees to the text file `path`; return the other fields as JSON can hold them, for `load`."""
+        """Write the trees to the text file `path`; return the other fields, as JSON can hold them, for `load`."""
         path.write_text("".join(self.trees.texts), encoding="ascii", newline="")
         return asdict(replace(self, trees=replace(self.trees, texts=())))
 
     @classmethod
     def load(cls, path: Path, task: str, settings: dict[str, Any]) -> Self:
-        """Return the method from the text file `path` that `save` wrote, and the `settings` that it returned.
+        """Read the fitted method from the text file `path` that `save` wrote, and the `settings` that it returned.
 
         Raises:
             ModelDirectoryError: a file or settings that `save` would not have written for the task.
@@ -408,10 +413,11 @@ class BoostedFeatures(Partner):
 
 
 def _with_copies(dataset: SeriesDataset, copies: int, seed: int) -> tuple[SeriesDataset, NDArray[np.int64]]:
-    """Return S series followed by copies that lack some observations, and the series of each, int [S + copies].
+    """Return S series followed by copies of them in which observations are left out, and whose copy each is.
 
-    The series are numbered 0 .. S - 1. A copy keeps its first observation, and others at random. If the number of
-    copies is no multiple of S, some series, drawn at random, have one copy more than the others.
+    The second result is int [S + copies], the number of each one's series, 0 .. S - 1. A copy keeps the first
+    observation of its series, and others at random. If the copies cannot be shared evenly, some series, drawn at
+    random, get one more than the others.
 
     Args:
         dataset: the S series.
@@ -428,19 +434,19 @@ def _with_copies(dataset: SeriesDataset, copies: int, seed: int) -> tuple[Series
 def series_features(
     dataset: AnyDataset, static: tuple[StaticColumn, ...], known: tuple[str, ...] | None = None
 ) -> tuple[Floats, tuple[str, ...]]:
-    """Return features [S, F] of S series, and the names of those that were computed from observations.
+    """Compute features [S, F] of S series for boosted trees; return them, and the names of those of observations.
 
-    Features from observations are the first columns; those of the static columns follow and have no names here.
+    Features of observations are the first columns; those of static columns follow, and have no names here.
 
     Args:
-        dataset: the S series, or arrays; it holds the values of the static columns as well.
-        static: fitted columns with one value per series, which become features, too; () for none.
-        known: the names that were returned in training, with which these are compared; None means that this is
+        dataset: the S series or arrays, with the values of the static columns.
+        static: columns with one value per series, fitted in training, which become features, too; () for none.
+        known: the names that this function returned in training, to check that the features are the same; None in
             training.
 
     Raises:
-        InputError: other names than `known`, or in another order; static columns that the data set lacks, or text in
-            one that held numbers.
+        InputError: names that differ from `known`, also in their order; static columns that the data set lacks, or text
+            in one that held numbers.
     """
     observed, names = compute_features(dataset)
     if known is not None and names != known:

@@ -27,15 +27,15 @@ SPREAD = 0.5  # the standard deviation of a temperature's logarithm, before any 
 
 
 def combine(task: str, predictions: Sequence[Floats], weights: Floats) -> Floats:
-    """Return the predictions of several methods combined into one, [S, K].
+    """Average the predictions of several methods by weight; return the result [S, K].
 
-    Values of a regression are averaged by weight. Of probabilities the logarithms are averaged by weight; the result is
-    probabilities again, which sum to 1.
+    Values of a regression are averaged as they are. For probabilities the logarithms are averaged; the result is scaled
+    so that each series' probabilities sum to 1.
 
     Args:
         task: "regression" averages values; "classification" and "survival" average log-probabilities.
-        predictions: an array [S, K] for each method: values of K outputs, or probabilities of K classes or intervals. A
-            probability counts as 1e-6 at least.
+        predictions: an array [S, K] for each method: values of K outputs, or probabilities of K classes or time
+            intervals. A probability counts as 1e-6 at least.
         weights: weights of the methods, in the same order; they sum to 1.
     """
     if task != "regression":
@@ -45,16 +45,17 @@ def combine(task: str, predictions: Sequence[Floats], weights: Floats) -> Floats
 
 
 def nats(task: str, predicted: Floats, truth: NDArray[Any]) -> float:
-    """Return the negative log-likelihood of predictions, summed over series, in nats.
+    """Return the negative log-likelihood of predictions, summed over series, in nats (natural logarithms).
 
-    A probability below 1e-6 counts as 1e-6. For a regression errors are taken as normal, with the standard deviation
-    that fits best in each output, and a constant is left out.
+    A probability below 1e-6 counts as 1e-6. Errors of a regression are taken to be normal, with the standard deviation
+    that fits best in each output; a constant is left out.
 
     Args:
         task: "classification", "regression" or "survival".
-        predicted: probabilities [S, K] of K classes or intervals, or a regression's values [S, outputs].
-        truth: class numbers int [S] from 0; for survival weights [S, K] of the intervals (the last is the time after
-            all others) in the likelihood; for a regression values [S, outputs], where NaN is missing and adds nothing.
+        predicted: probabilities [S, K] of K classes or time intervals, or a regression's values [S, outputs].
+        truth: class numbers int [S] from 0; for survival [S, K], 1 in the intervals (the last is the time after all
+            others) in which the series' event may have happened, else 0; for a regression values [S, outputs], NaN
+            where one is missing.
     """
     if task != "regression":
         return log_loss(predicted, truth)
@@ -66,17 +67,17 @@ def nats(task: str, predicted: Floats, truth: NDArray[Any]) -> float:
 
 
 def choose_weights(task: str, predictions: Sequence[Floats], truth: NDArray[Any]) -> Floats:
-    """Return a weight for each method, [methods], by which `combine` averages predictions; they sum to 1.
+    """Return the weights [methods] with which `combine` should average the methods' predictions; they sum to 1.
 
-    They are a mean over all vectors of weights in steps of a tenth. Each vector counts in proportion to the likelihood
-    of the truth under the predictions that are combined by it.
+    They are an average over all possible weights in steps of a tenth, each counting in proportion to the likelihood of
+    the truth under predictions that are combined with it. Few series therefore give nearly equal weights.
 
     Args:
         task: "classification", "regression" or "survival".
-        predictions: for each method probabilities [S, K] of K classes or intervals, or values [S, outputs], of series
-            that it was not fitted to.
+        predictions: for each method probabilities [S, K] of K classes or time intervals, or values [S, outputs], of
+            series that it was not fitted to.
         truth: targets of these S series: class numbers int [S] from 0; values [S, outputs], NaN where one is missing;
-            or for survival weights [S, K] of the intervals in the likelihood.
+            or for survival [S, K], 1 in the intervals in which the event may have happened, else 0.
     """
     parts = itertools.product(range(GRID_STEPS + 1), repeat=len(predictions))
     grid = [np.array(steps) / GRID_STEPS for steps in parts if sum(steps) == GRID_STEPS]
@@ -86,22 +87,23 @@ def choose_weights(task: str, predictions: Sequence[Floats], truth: NDArray[Any]
 
 
 def temper(probabilities: Floats, temperature: float) -> Floats:
-    """Divide the logarithms of probabilities [S, K] by a temperature; return the probabilities of these, [S, K].
+    """Divide the logarithms of probabilities [S, K] by a temperature; return new probabilities [S, K] of sum 1.
 
-    The K probabilities of each series sum to 1 again. A temperature above 1 makes them more equal, one below 1 less.
+    A temperature above 1 makes the K probabilities of a series more equal, one below 1 less equal.
     """
     return softmax(np.log(np.maximum(probabilities, np.finfo(float).tiny)) / temperature, axis=1)
 
 
 def choose_temperature(probabilities: Floats, truth: NDArray[Any]) -> float:
-    """Return the temperature for `temper` that calibrates probabilities best, between exp(-2.5) and exp(2.5).
+    """Return the temperature, between exp(-2.5) and exp(2.5), with which `temper` calibrates probabilities best.
 
-    It maximises the likelihood of the truth times a prior, by which the temperature's logarithm is normal, with mean 0
-    and standard deviation 0.5.
+    It maximises the likelihood of the truth times a prior: the logarithm of the temperature is normal, with mean 0 and
+    standard deviation 0.5, so that few series change little.
 
     Args:
-        probabilities: [S, K] of K classes or intervals, of series that were not trained on.
-        truth: the true classes int [S] from 0, or weights [S, K] of the intervals in the likelihood.
+        probabilities: [S, K] of K classes or time intervals, of series that the method was not fitted to.
+        truth: the true classes int [S] from 0; or for survival [S, K], 1 in the intervals in which the event may have
+            happened, else 0.
     """
 
     def cost(log: float) -> float:
@@ -113,12 +115,13 @@ def choose_temperature(probabilities: Floats, truth: NDArray[Any]) -> float:
 
 
 def log_loss(probabilities: Floats, truth: NDArray[Any]) -> float:
-    """Return the negative log-likelihood of the truth, summed over series, in nats.
+    """Return the negative log-likelihood of true classes or event times, summed over series, in natural units (nats).
 
     Args:
-        probabilities: [S, K] of K classes or intervals.
-        truth: the true classes int [S] from 0, or weights [S, K] of the classes or intervals. The likelihood of a
-            series is the probability of its class, or the weighted sum of all K. One below 1e-6 counts as 1e-6.
+        probabilities: [S, K] of K classes or time intervals.
+        truth: the true classes int [S] from 0; or [S, K] from 0 to 1, how much of each interval may hold the series'
+            event. The likelihood of a series is the probability of its class, or sum(probabilities · truth), at least
+            1e-6.
     """
     known = (probabilities * truth).sum(1) if truth.ndim > 1 else probabilities[np.arange(len(truth)), truth]
     return float(-np.log(np.clip(known, MIN_PROBABILITY, 1)).sum())

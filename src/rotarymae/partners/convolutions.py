@@ -86,12 +86,12 @@ class RandomConvolutions(Partner):
 
     @classmethod
     def suits(cls, task: str, dataset: AnyDataset) -> bool:
-        """Return whether the task is a classification, of at most 3,000 sounds or of at most 3,000 series on one grid.
+        """Return whether the task is to classify at most 3,000 sounds, or at most 3,000 series that share a time grid.
 
-        Sounds must be spectrograms of `BINS` bins, with no more than a million points of two frames in all. Series are
-        on one grid if few times differ between them: counted from each series' first, and up to a millionth of the
-        longest series, there are at most four times as many distinct times as the median series has. The median series
-        must have 9 to 200,000 of them.
+        Sounds must be spectrograms of `BINS` bins, with no more than 2 million frames in all. To see whether series
+        share a grid, their times are counted from each series' first one and rounded to a millionth of the longest
+        series. There may be at most four times as many distinct times in all as the median series has. The median
+        series must have 9 to 200,000 times.
         """
         data: Any = dataset
         if task != "classification" or len(dataset) > MOST_SERIES:
@@ -114,11 +114,11 @@ class RandomConvolutions(Partner):
         seed: int = 0,
         rows: int | None = None,
     ) -> Self:
-        """Draw kernels and biases, fit a ridge regression from the features to the classes, and return both.
+        """Draw random kernels and thresholds, and fit a ridge regression from their features to the classes.
 
         Args:
             task: not read; "classification" is the only task.
-            dataset: S sounds or series, which `suits` accepts.
+            dataset: S sounds or series, for which `suits` is True.
             truth: class numbers int [S] from 0, every class present.
             static: not read.
             seed: fixes what is drawn.
@@ -153,7 +153,7 @@ class RandomConvolutions(Partner):
         return cls(np.array([length]), center, scale, dilation, mix, bias, weight, intercept)
 
     def predict(self, dataset: AnyDataset) -> Floats:
-        """Return class probabilities [S, classes] of S sounds or series; S must not be 0.
+        """Return class probabilities [S, classes] of S sounds or series, S at least 1.
 
         Raises:
             InputError: another number of variables (channels times value columns) than in training.
@@ -205,10 +205,10 @@ class RandomConvolutions(Partner):
 
 
 def _points(dataset: Any) -> float:
-    """Return the median length of a data set's series or sounds, in points.
+    """Return the median length of the series or sounds of a data set, in points of the grid.
 
-    A series has as many points as it has different times. A sound has a point for every two frames of its spectrogram,
-    and the median of sounds is rounded down to whole points.
+    A series has as many points as different times. A sound has one point for every two frames of its spectrogram; the
+    median of sounds is rounded down.
     """
     if dataset.kind == "patches":
         return float(np.median([len(array) for array in dataset.arrays])) // FRAMES
@@ -218,10 +218,10 @@ def _points(dataset: Any) -> float:
 
 
 def _variables(dataset: Any, length: int) -> Sequence[Floats]:
-    """Return an array [V, points] for each series or sound: the V variables that convolutions read.
+    """Return the numbers that convolutions read: an array [V, points] for each series or sound, with V variables.
 
-    The variables of a series are the value columns of its channels, interpolated to `length` evenly spaced points. The
-    variables of a sound are 32 bands in decibels, at a point for every two frames; `length` is not read.
+    A variable of a series is one value column of one channel, interpolated to `length` evenly spaced points. A variable
+    of a sound is one of 32 frequency bands in decibels, with a point for every two frames; `length` is not read.
     """
     if dataset.kind == "patches":
         return [_bands(np.asarray(array[..., 0], np.float64)) for array in dataset.arrays]
@@ -229,11 +229,11 @@ def _variables(dataset: Any, length: int) -> Sequence[Floats]:
 
 
 def on_grid(dataset: SeriesDataset, length: int) -> Floats:
-    """Interpolate S series linearly to `length` evenly spaced times, from a series' first to its last.
+    """Interpolate S series linearly to `length` evenly spaced times, from the first to the last time of each series.
 
     Returns:
         Values [S, C · V, length] of V value columns in C channels: first all columns of the first channel. They are
-        constant before the first and after the last observation of a column in a channel, and 0 without any. Limits
+        constant before the first and after the last observation of a column in a channel, and 0 if it has none. Limits
         (censored values, such as <5) count as missing.
     """
     channels, columns = len(dataset.channel_names or (None,)), len(dataset.value_names)
@@ -248,16 +248,15 @@ def on_grid(dataset: SeriesDataset, length: int) -> Floats:
 
 
 def _bands(spectrogram: Floats) -> Floats:
-    """Reduce a spectrogram to 32 bands, the means of neighbouring bins, and to a point for every two frames.
+    """Reduce a spectrogram to 32 frequency bands, with one point for every two frames; return decibels [32, points].
+
+    A band is the mean of neighbouring bins. Decibels are relative to the loudest cell, which is 0, and at least -80;
+    silence is -80 everywhere.
 
     Args:
-        spectrogram: [frames, bins], natural logarithms of power; the number of bins is a multiple of 32. If it has less
-            than 20 frames, its last is repeated up to 20, as a kernel needs points. Otherwise an odd last frame is left
-            out.
-
-    Returns:
-        Decibels [32, points], from -80 to 0. Before averaging, the loudest cell is set to 0, and what is below -80 to
-        -80. Silence is -80 everywhere.
+        spectrogram: [frames, bins], natural logarithms of power; the number of bins is a multiple of 32. A spectrogram
+            of less than 20 frames is extended to 20 by its last frame, because a kernel needs that many. Of an odd
+            number of frames the last is left out.
     """
     decibels = spectrogram * (10 / np.log(10))
     decibels = np.maximum(decibels - decibels.max(), -DECIBELS)
@@ -280,9 +279,9 @@ def _standardised(variables: Sequence[Floats], center: Floats, scale: Floats) ->
 
 
 def _choose_variables(draw: np.random.Generator, variables: int) -> NDArray[np.float32]:
-    """Draw which of `variables` variables (V) each of the 84 kernels reads; return ones, and zeros elsewhere, [84, V].
+    """Draw the variables that each of the 84 kernels reads; return [84, V], 1 where a kernel reads one, else 0.
 
-    A kernel reads 1 to 9 variables, V at most: small numbers are drawn more often than large ones.
+    V is the number `variables`. A kernel reads 1 to 9 of them; small numbers are drawn more often than large ones.
     """
     mix = np.zeros((len(KERNELS), variables), np.float32)
     sizes = np.minimum((2 ** draw.uniform(0, np.log2(min(variables, 9) + 1), len(KERNELS))).astype(int), variables)
@@ -300,14 +299,14 @@ def _biases(
 ) -> NDArray[np.float32]:
     """Draw thresholds ("biases") for the outputs of the 84 kernels at one dilation; return them as [84, each].
 
-    Each is a quantile of the kernel's output for a series that is drawn from `sample`. The share of the e-th quantile
-    is random, between e / each and (e + 1) / each.
+    A threshold is a quantile of the kernel's output for a series that is drawn from `sample`. Threshold number e (from
+    0) is a random quantile between e / each and (e + 1) / each.
 
     Args:
         sample: standardised series, an array [V, L] for each: V variables at L points.
         mix: [84, V] 1 where a kernel reads a variable, else 0.
         dilation: spacing of the kernels' weights, in points.
-        each: number of thresholds of a kernel.
+        each: number of thresholds of each kernel.
         draw: the source of random numbers.
     """
     outputs = [_convolve(one, mix, dilation) for one in sample]
@@ -326,7 +325,8 @@ def _shares(
 ) -> Floats:
     """Return features [S, F]: the share of points at which each kernel's output exceeds each of its thresholds.
 
-    F is G · 84 · E: there are 84 kernels at each of G dilations, with E thresholds each, which vary fastest.
+    F is G · 84 · E: 84 kernels at each of G dilations, each with E thresholds. The threshold varies fastest along F,
+    the dilation slowest.
 
     Args:
         x: standardised series, an array [V, L] for each of S: V variables at L points; L may differ between series.
@@ -346,7 +346,9 @@ def _shares(
 
 
 def _convolve(x: NDArray[np.float32], mix: NDArray[np.float32], dilation: int) -> NDArray[np.float32]:
-    """Convolve a series, padded with zeros at both ends, with the 84 kernels; return their outputs [84, L].
+    """Convolve one series with the 84 kernels; return their outputs [84, L].
+
+    The series is padded with zeros at both ends, so that outputs have its length.
 
     Args:
         x: [V, L] the standardised series: V variables at L points.

@@ -60,7 +60,7 @@ class CoxFeatures(Partner):
 
     @classmethod
     def suits(cls, task: str, dataset: AnyDataset) -> bool:
-        """Return whether the task is "survival"; `dataset` is not read, as any series will do."""
+        """Return whether the task is "survival", the prediction of the time to an event; `dataset` is not read."""
         return task == "survival"
 
     @classmethod
@@ -73,13 +73,13 @@ class CoxFeatures(Partner):
         seed: int,
         rows: int | None = None,
     ) -> Self:
-        """Compute and standardise features, choose the penalty by cross-validation, and fit the weights.
+        """Compute and standardise features, choose the ridge penalty by cross-validation, and fit Cox's model.
 
         Args:
             task: not read; "survival" is the only task.
             dataset: the S training series.
-            truth: weights [S, K + 1] of K intervals, and of the time after them, in the likelihood (see
-                `survival.EventTimes.encode`).
+            truth: [S, K + 1] for K time intervals and the time after them, 1 where the series' event may have happened,
+                else 0 (see `survival.EventTimes.encode`).
             static: columns of `dataset` with one value per series, which become features, too.
             seed: fixes the folds of the cross-validation.
             rows: not read.
@@ -104,7 +104,7 @@ class CoxFeatures(Partner):
         return cls(names, static, center, scale, weight, follow_up.rates(x @ weight))
 
     def predict(self, dataset: AnyDataset) -> Floats:
-        """Return the probability [S, K + 1] of the event in each of K intervals, and after all of them, for S series.
+        """Return the probabilities [S, K + 1] of the event in each of K time intervals, and after them, for S series.
 
         Raises:
             InputError: other channels, value columns or static columns than in training.
@@ -113,13 +113,16 @@ class CoxFeatures(Partner):
         return interval_probabilities(_standardised(features, self.center, self.scale) @ self.weight, self.rates)
 
     def save(self, path: Path) -> dict[str, Any]:
-        """Write the arrays to the safetensors file `path`; return the `CoxSettings` as JSON holds them, for `load`."""
+        """Write the arrays to the safetensors file `path`; return the `CoxSettings` as a dictionary that JSON can hold.
+
+        `load` needs both.
+        """
         save_arrays(path, {name: getattr(self, name) for name in COX_ARRAYS})
         return asdict(CoxSettings(self.features, self.static))
 
     @classmethod
     def load(cls, path: Path, task: str, settings: dict[str, Any]) -> Self:
-        """Return the regression from the file `path` that `save` wrote, and the `settings` that it returned.
+        """Read the fitted regression from the file `path` that `save` wrote, and the `settings` that it returned.
 
         Raises:
             ModelDirectoryError: another `task` than "survival"; a file or settings that `save` would not have written.
@@ -134,12 +137,14 @@ class CoxFeatures(Partner):
 
 
 def fit_cox(x: Floats, follow_up: FollowUp, penalty: float, start: Floats | None = None) -> Floats:
-    """Return the weights [F] that maximise Cox's log partial likelihood minus a ridge penalty.
+    """Fit Cox's proportional hazards with a ridge penalty: return the weights [F] of the features.
+
+    They maximise the log partial likelihood minus penalty · sum(weights²) / 2.
 
     Args:
         x: standardised features [S, F] of S series; x @ weights are their log-risks.
         follow_up: time at risk and events of the same series.
-        penalty: the factor of half the sum of squared weights.
+        penalty: strength of the ridge penalty, from 0.
         start: weights [F] from which the search starts; None means zeros.
     """
     observed = follow_up.events.sum(1)
@@ -155,5 +160,8 @@ def fit_cox(x: Floats, follow_up: FollowUp, penalty: float, start: Floats | None
 
 
 def _standardised(features: Floats, center: Floats, scale: Floats) -> Floats:
-    """Return features [S, F] less `center` [F], over `scale` [F], clipped to ±3; a missing one (NaN) becomes 0."""
+    """Return (features - center) / scale, clipped to ±3, for features [S, F]; a missing one (NaN) becomes 0.
+
+    `center` and `scale` are [F].
+    """
     return np.nan_to_num(np.clip((features - center) / scale, -REACH, REACH), nan=0.0)

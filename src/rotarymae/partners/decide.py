@@ -28,7 +28,9 @@ PRIOR_STEPS = 50  # until mean probabilities are the shares
 
 
 def decide(probabilities: Floats, weights: Sequence[float] | Floats = ()) -> NDArray[np.int64]:
-    """Return class numbers int [S] from 0: the class with the largest probability times weight, the first of equals.
+    """Return the class of each of S series, int [S] from 0: the one with the largest probability times weight.
+
+    Of equally large ones the first is taken.
 
     Args:
         probabilities: [S, K] of S series and K classes.
@@ -38,9 +40,10 @@ def decide(probabilities: Floats, weights: Sequence[float] | Floats = ()) -> NDA
 
 
 def resolve(by: str, counts: NDArray[np.integer]) -> str:
-    """Return the rule by which classes are decided: `by`, except that "auto" becomes "f1" or "accuracy".
+    """Return the rule by which a class is chosen from probabilities: `by`, but "f1" or "accuracy" in place of "auto".
 
-    It becomes "f1" if there are two classes and the rarer one has less than a fifth of the training series.
+    "auto" becomes "f1" if there are two classes and the rarer one has less than a fifth of the training series, else
+    "accuracy".
 
     Args:
         by: "accuracy", "f1", "balanced", "cost" or "auto".
@@ -54,15 +57,14 @@ def resolve(by: str, counts: NDArray[np.integer]) -> str:
 def decision_weights(
     by: str, counts: NDArray[np.integer], probabilities: Floats, costs: Sequence[float] = ()
 ) -> tuple[float, ...]:
-    """Return the weights by which `decide` multiplies the probabilities of K classes: K numbers, or ().
-
-    () means equal weights. It is returned for accuracy, and for f1 without series (S = 0).
+    """Return the weights of K classes with which `decide` chooses a class by the rule `by`; () means equal weights.
 
     Args:
-        by: "accuracy"; "balanced", which weighs by the inverse of each class's share of the training series; "f1", for
-            the largest expected F1; "cost", which weighs by `costs`; or "auto", from which `resolve` chooses.
+        by: the rule. "accuracy": equal weights; "balanced": each class's weight is the inverse of its share of the
+            training series; "f1": the weights with the largest expected F1; "cost": the weights are `costs`; "auto":
+            "f1" or "accuracy" (see `resolve`).
         counts: [K] number of training series of each class; in weights 0 counts as 1.
-        probabilities: [S, K] of series that training did not see; only "f1" reads them.
+        probabilities: [S, K] of series that training did not see; only "f1" reads them, and returns () if S is 0.
         costs: [K] positive numbers, which only "cost" reads.
     """
     by = resolve(by, counts)
@@ -77,14 +79,13 @@ def decision_weights(
 
 
 def _best_for_f1(share: Floats, probabilities: Floats) -> Floats:
-    """Return those powers of 1 / `share` that have the largest expected F1, as weights [K] of K classes for `decide`.
+    """Return the weights [K] of K classes with which `decide` gets the largest expected F1; the largest weight is 1.
 
-    Tried are the exponents `EXPONENTS`: one number is chosen for all classes. The largest weight is 1.
-
-    With two classes F1 is that of the rarer one, with more the mean over all. It is computed from expected counts, in
-    which a series belongs to class k with its probability, because a threshold that maximises F1 on a few known
-    positives is mostly chance. Probabilities are first scaled so that each class's mean is its share in training; the
-    weights include these factors.
+    Weights are tried that favour rare classes more and more: (1 / share) to the powers `EXPONENTS`, from 0 to 1.5. F1
+    is that of the rarer of two classes, or the mean over more. It is computed from expected counts, in which a series
+    belongs to class k with its probability, because a threshold that maximises F1 on a few known positives is mostly
+    chance. Before that, probabilities are scaled so that the mean of each class is its share in training; the weights
+    include these factors.
 
     Args:
         share: [K] share of each class in training; they sum to 1.
@@ -106,9 +107,9 @@ def _best_for_f1(share: Floats, probabilities: Floats) -> Floats:
 
 
 def _reweighted(probabilities: Floats, weights: Floats) -> Floats:
-    """Return probabilities [S, K] times weights [K], divided so that those of each of S series sum to 1 again.
+    """Multiply probabilities [S, K] by the weights [K] of the classes, and scale each row to the sum 1 again.
 
-    Each probability counts as 1e-6 at least.
+    A probability below 1e-6 counts as 1e-6.
     """
     weighted = np.maximum(probabilities, MIN_PROBABILITY) * weights
     return weighted / weighted.sum(1, keepdims=True)

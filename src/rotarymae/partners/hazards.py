@@ -32,13 +32,13 @@ class FollowUp:
 
     @classmethod
     def of(cls, truth: NDArray[np.floating]) -> FollowUp:
-        """Compute the time at risk and the events of S series from the weights of intervals in their likelihood.
+        """Compute when each of S series was at risk, and when it had its event, from encoded event times.
 
         Args:
-            truth: weights [S, K + 1] of K intervals, and of the time after them. A series with an observed event has 1
-                in the interval of the event, and 0 elsewhere. A censored series, whose follow-up ended without an
-                event, has 1 in all later intervals, in that of censoring the share of it that was left, and 0 before.
-                So a series is censored if its last weight is not 0.
+            truth: [S, K + 1] for K time intervals and the time after them. A series whose event was observed has 1 in
+                the event's interval, and 0 elsewhere. A series that was censored, whose follow-up ended without an
+                event, has 0 before the interval of censoring, there the share of the interval that was left, and 1 in
+                all later ones. So a series is censored if its last number is not 0.
         """
         intervals = np.arange(truth.shape[1] - 1)
         ended, observed = (truth > 0).argmax(1)[:, None], truth[:, -1:] == 0
@@ -47,9 +47,10 @@ class FollowUp:
         return cls(np.where(intervals < ended, 1.0, np.where(observed, events / 2, censored)), events)
 
     def rates(self, log_risk: Floats) -> Floats:
-        """Return the hazard of each of K intervals for a series of log-risk 0, [K].
+        """Return the baseline hazard, of a series with log-risk 0, in each of K time intervals, [K].
 
-        It is the number of events in the interval over the time at risk, in which each series counts by its risk.
+        It is the number of events in the interval, divided by the time at risk summed over series, each weighted by
+        exp(log-risk).
 
         Args:
             log_risk: [S] log-risk of each series of this follow-up.
@@ -58,10 +59,10 @@ class FollowUp:
         return self.events.sum(0) / np.maximum(at_risk, np.finfo(float).tiny)
 
     def expected(self, log_risk: Floats) -> Floats:
-        """Return the number of events that is expected of each of S series while it was at risk, [S].
+        """Return how many events each of S series should have had by its log-risk while it was at risk, [S].
 
-        It is the exponential of the log-risk times the sum of exposure times `rates` over intervals. Expected minus
-        observed events of a series is the derivative of `nats` by its log-risk.
+        It is exp(log-risk) · sum(time at risk · `rates`) over intervals. Expected minus observed number of events is
+        the derivative of `nats` with respect to the log-risk.
 
         Args:
             log_risk: [S] log-risk of each series of this follow-up.
@@ -69,7 +70,7 @@ class FollowUp:
         return np.exp(log_risk) * (self.exposure * self.rates(log_risk)).sum(1)
 
     def nats(self, log_risk: Floats) -> float:
-        """Return the negative log partial likelihood in nats, summed over events, up to a constant.
+        """Return the negative log partial likelihood of Cox's model in nats (natural logarithms), up to a constant.
 
         Args:
             log_risk: [S] log-risk of each series of this follow-up.
@@ -79,11 +80,11 @@ class FollowUp:
 
 
 def interval_probabilities(log_risk: Floats, rates: Floats) -> Floats:
-    """Return the probability [S, K + 1] that the event falls into each of K intervals, and after all of them.
+    """Return the probabilities [S, K + 1] of the event in each of K time intervals, and after them, from log-risks.
 
     Args:
-        log_risk: [S] log-risk of each of S series; what is beyond ±20 counts as ±20.
-        rates: [K] hazards of the intervals for a log-risk of 0, over the whole of each interval.
+        log_risk: [S] log-risk of each of S series, clipped to ±20.
+        rates: [K] hazard for a log-risk of 0, integrated over each whole interval.
     """
     risk = np.exp(np.clip(log_risk, -MAX_LOG_RISK, MAX_LOG_RISK))
     survival = np.exp(-risk[:, None] * np.cumsum(np.concatenate([[0.0], rates])))

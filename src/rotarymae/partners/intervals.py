@@ -21,10 +21,10 @@ MAX_ERRORS = 1000  # that are kept of each output; of more, even steps of their 
 
 
 def sorted_errors(predicted: Floats, truth: Floats) -> list[list[float]]:
-    """Return the absolute errors of predictions, an ascending list for each output.
+    """Return the absolute errors of predictions in ascending order, a list for each output.
 
-    If an output has more than 1000, 1000 of them are kept, at even steps of their order from the least to the largest.
-    An error that is not finite, as of a missing value (NaN), is left out.
+    If an output has more than 1000, 1000 of them are kept, at even steps from the smallest to the largest. Errors that
+    are not finite, because a value is missing (NaN), are left out.
 
     Args:
         predicted, truth: values [S, outputs] of S series that training did not see.
@@ -38,9 +38,9 @@ def sorted_errors(predicted: Floats, truth: Floats) -> list[list[float]]:
 
 
 def least_errors(share: float) -> int:
-    """Return how many errors of validation series an interval needs at least, to hold a share of new values.
+    """Return the smallest number of validation errors that an interval for a share of new values can be made of.
 
-    It is the least n with share · (n + 1) ≤ n: 9 for the share 0.9, and 19 for 0.95.
+    It is the smallest n with share · (n + 1) ≤ n: 9 for the share 0.9, and 19 for 0.95.
 
     Args:
         share: more than 0 and less than 1.
@@ -49,10 +49,10 @@ def least_errors(share: float) -> int:
 
 
 def half_widths(errors: Sequence[Sequence[float]], share: float) -> NDArray[np.float64] | None:
-    """Return half the widths of intervals around predictions that hold a share of the true values.
+    """Return the half-width of the prediction interval of each output, so that it holds a given share of true values.
 
     Args:
-        errors: for each output an ascending list of the absolute errors of validation series, from `sorted_errors`.
+        errors: for each output the absolute errors on validation series in ascending order, from `sorted_errors`.
         share: the share of true values inside, such as 0.9; more than 0 and less than 1.
 
     Returns:

@@ -69,48 +69,50 @@ class Predictor:
 
     @classmethod
     def of_model(cls, task: str, because: str) -> Self:
-        """Create a predictor that uses the network only, uncalibrated; `because` says why, in words."""
+        """Create a predictor that uses the network only, without calibration; `because` is a text that says why."""
         return cls(task, MODEL, because, {}, {MODEL: 1.0}, {MODEL: 1.0}, {})
 
     def predict(self, of_model: Floats, dataset: AnyDataset, choice: str = "auto") -> Floats:
-        """Return predictions [S, K] of one method: probabilities of K classes or intervals, or K values.
+        """Return the predictions [S, K] of one method for S series.
 
-        Probabilities are calibrated, if the fit had validation series.
+        They are a regression's K values, or probabilities of K classes or time intervals. Probabilities are calibrated,
+        if the fit had validation series.
 
         Args:
             of_model: the network's predictions [S, K] of S series, uncalibrated.
-            dataset: the same S series, which the partners read.
-            choice: "model", "features" or "combined"; "auto" means the choice of the fit.
+            dataset: the same S series, which the other methods read.
+            choice: "model" (the network), "features" (boosted trees) or "combined" (all methods); "auto" means the one
+                that the fit chose.
 
         Raises:
             InputError: a choice that is not available; series whose channels or columns are not those of training.
-            ModelDirectoryError: partners of another run, which predict another number of outputs than the network.
+            ModelDirectoryError: methods of another run, which predict another number of outputs than the network.
         """
         choice = self.check(choice)
         needed = {MODEL: (), FEATURES: (FEATURES,)}.get(choice, tuple(self.partners))
         return self._combine(of_model, {name: self.partners[name].predict(dataset) for name in needed})[choice]
 
     def every(self, of_model: Floats, dataset: AnyDataset) -> dict[str, Floats]:
-        """Return {method: predictions [S, K]} of the network, each partner and, if there are partners, all combined.
+        """Return {method: predictions [S, K]} of all methods: the network, each other method, and all combined.
 
-        They are K values of a regression, or probabilities of K classes or intervals. Probabilities are calibrated, if
-        the fit had validation series.
+        "combined" is absent if there is only the network. Predictions are a regression's K values, or probabilities of
+        K classes or time intervals, which are calibrated if the fit had validation series.
 
         Args:
             of_model: the network's predictions [S, K] of S series, uncalibrated.
-            dataset: the same S series, which the partners read.
+            dataset: the same S series, which the other methods read.
 
         Raises:
             InputError: series whose channels or columns are not those of training.
-            ModelDirectoryError: partners of another run, which predict another number of outputs than the network.
+            ModelDirectoryError: methods of another run, which predict another number of outputs than the network.
         """
         return self._combine(of_model, {name: member.predict(dataset) for name, member in self.partners.items()})
 
     def check(self, choice: str) -> str:
-        """Return `choice`, or the fit's choice if it is "auto".
+        """Return the method that a user's `choice` stands for: itself, or for "auto" the one that the fit chose.
 
         Raises:
-            InputError: a choice that is neither "auto" nor among `available`: "model", and "features" and "combined" if
+            InputError: a choice that is neither "auto" nor in `available`: "model", and "features" and "combined" if
                 they were fitted.
         """
         if choice not in ("auto", *self.available):
@@ -122,24 +124,24 @@ class Predictor:
 
     @property
     def available(self) -> tuple[str, ...]:
-        """The choices that this predictor can answer by: "model", "features" and "combined", in this order.
+        """The methods that can predict: "model" (the network), "features" (boosted trees), "combined", in this order.
 
-        "features" is left out if there are no boosted trees, and "combined" if there are no partners.
+        "features" is absent if there are no boosted trees; "combined" is absent if there is only the network.
         """
         there = {MODEL, *self.partners} | ({COMBINED} if self.partners else set())
         return tuple(name for name in CHOICES if name in there)
 
     def _combine(self, of_model: Floats, of_partners: dict[str, Floats]) -> dict[str, Floats]:
-        """Calibrate predictions by `temperatures`, combine them by `weights`; return {method: predictions [S, K]}.
+        """Calibrate the predictions of several methods, and combine them; return {method: predictions [S, K]}.
 
-        The result has "model", the names in `of_partners` and, if these are all partners of this predictor and there is
-        at least one, "combined". Values of a regression are not calibrated, and are averaged; of probabilities the
-        logarithms are.
+        The methods are "model", the names in `of_partners` and "combined"; the last is absent if `of_partners` is empty
+        or lacks some of the fitted methods. Probabilities are calibrated by `temperatures`, and combined by averaging
+        their logarithms with `weights`. A regression's values are only averaged.
 
         Args:
-            of_model: the network's predictions [S, K] of S series, uncalibrated: probabilities of K classes or
+            of_model: the network's predictions [S, K] of S series, uncalibrated: probabilities of K classes or time
                 intervals, or K values.
-            of_partners: {name: predictions [S, K]} of some or all partners, uncalibrated.
+            of_partners: {name: predictions [S, K]} of some or all methods next to the network (partners), uncalibrated.
 
         Raises:
             ModelDirectoryError: predictions of another shape than the network's.
@@ -158,10 +160,10 @@ class Predictor:
         return out
 
     def describe(self) -> dict[str, Any]:
-        """Return the choice ("chosen") and its reason ("because"), for metrics.json.
+        """Return a summary for metrics.json: which method was "chosen" to predict, and why ("because").
 
-        "weights", "temperatures" and "loss_per_validation_series", each {method: number}, are added. They are left out
-        if there are no weights, as in the predictor of an ensemble, whose members each have a predictor.
+        It also has "weights", "temperatures" and "loss_per_validation_series", each {method: number}. They are absent
+        if there are no weights, as for an ensemble of networks, whose members each have a predictor.
         """
         chosen = {"chosen": self.choice, "because": self.because}
         if not self.weights:  # of several predictors, each with its own
@@ -170,7 +172,7 @@ class Predictor:
         return {**chosen, **scales, "loss_per_validation_series": self.losses}
 
     def save(self, folder: str | Path) -> None:
-        """Write predictor.json and the partners' files to a folder, which replaces an existing one.
+        """Write predictor.json and a file for each other method to a folder; an existing folder is replaced.
 
         Raises:
             InputError: the folder is a link.
@@ -187,8 +189,8 @@ class Predictor:
         """Read a predictor from the folder that `save` wrote. No code is run from the files.
 
         Raises:
-            ModelDirectoryError: a file that is missing, damaged, of another kind, or none of this predictor's; a field
-                or an array that this version would not write. The message names it.
+            ModelDirectoryError: a file that is missing, damaged, of another kind, or does not belong to this predictor;
+                a field or an array that this version would not write. The message names it.
         """
         path = Path(folder) / JSON
         described = read_version(path, PREDICTOR_FORMAT)
@@ -206,10 +208,10 @@ class Predictor:
         )
 
     def _check(self, path: Path) -> None:
-        """Raise ModelDirectoryError, which names the file `path`, if names or numbers in a field cannot be saved ones.
+        """Raise ModelDirectoryError if a name or a number in a field that was read from a file is impossible.
 
-        The fields, as read from the file, have the right types already. Not checked are `because`, the losses, and the
-        settings in `partners`, which the partners' `load` checks.
+        The message names the file `path`. Types are checked before; the settings in `partners` are checked later, by
+        the partners' `load`; `because` and the values of the losses are not checked.
         """
         methods, known = {MODEL, *self.partners}, {MODEL, *self.partners, COMBINED}
         check(methods <= {MODEL, *PARTNERS}, path, "partners")
@@ -257,28 +259,31 @@ def fit_partners(
     reporter: Reporter,
     budget: Plan | None = None,
 ) -> FittedPartners:
-    """Fit boosting, convolutions and Cox's regression, where they suit, next to the network.
+    """Fit the methods that predict next to the network (its partners), where they suit the task and the data.
 
-    Each is fitted twice: on the training series, to predict the validation series for a comparison with the network,
-    and then on both, to be used. For choice "model", and without validation series, none is fitted; else all are.
+    They are boosted trees, random convolutions and Cox's regression. Each is fitted twice: on the training series, to
+    predict the validation series for a comparison with the network; then on both, for use. None is fitted if the choice
+    is "model", or without validation series.
 
     Args:
-        choice: what is to predict, as the user says: "auto", "model" (the network), "features" (boosting), "combined".
+        choice: the method that the user wants to predict with: "auto", "model" (the network), "features" (boosting) or
+            "combined".
         task: "classification", "regression" or "survival".
         dataset: all S series or arrays.
         truth: their targets: class numbers int [S] from 0; values [S, outputs], NaN where one is missing; or for
-            survival weights [S, K] of the intervals, and of the time after them, in the likelihood.
-        train, validation: int, indices of the training and of the validation series in `dataset`.
+            survival [S, K], 1 in the time intervals (the last is the time after all others) in which the event may have
+            happened, else 0.
+        train, validation: indices of the training and of the validation series in `dataset`.
         outputs: number of classes or outputs of the network.
         static: columns of `dataset` with one value per series, which boosting and Cox's regression also read.
-        seed: fixes what the partners draw, and the draw of series where time is short.
+        seed: fixes all random choices, also that of series if time is short.
         reporter: shows progress and warnings.
-        budget: the plan of a run that must end in time. It limits the number of series, and of the copies that a
-            partner makes of them; None means no limit.
+        budget: the plan of a run with limited time. It limits the number of series to learn from, copies that a method
+            makes of them included; None means no limit.
 
     Warns:
-        Through the reporter: a partner failed, as for lack of series or of memory (ValueError, FloatingPointError,
-            LinAlgError or MemoryError; others pass), and is left out.
+        Through the reporter: a method failed, for example for lack of series or of memory (ValueError,
+            FloatingPointError, LinAlgError or MemoryError; other errors pass), and is left out.
     """
     fitted = FittedPartners({}, {}, dataset.select(validation) if len(validation) else None, truth[validation])
     if choice == MODEL or fitted.held is None:
@@ -318,22 +323,22 @@ def fit_partners(
 
 
 def _rows(kind: type[Partner], task: str, dataset: AnyDataset, most: float) -> int:
-    """Return the number of series and copies that a partner of the class `kind` is to learn from.
+    """Return the number of training rows (series, and copies of them) for a method of the class `kind`, within a limit.
 
-    It is what the partner itself would choose, but at most `most`, which may be infinite, and at least the number of
-    series.
+    It is what the method would like (`kind.rows`), but at most `most`, which may be infinite, and at least the number
+    of series.
     """
     return max(len(dataset), int(min(most, kind.rows(task, dataset))))
 
 
 def draw(rows: NDArray[np.int64], count: float, classes: NDArray[np.int64] | None, seed: int) -> NDArray[np.int64]:
-    """Draw some of the given indices of series at random; return them in ascending order.
+    """Draw `count` of the given series at random; return their indices in ascending order.
 
     Args:
-        rows: indices of series. If they are no more than `count`, they are returned as they are.
-        count: how many to draw; may be infinite.
-        classes: class number of every series of the data set, into which `rows` are indices. Of each class among the
-            rows at least one is drawn, so that more than `count` may be returned. None means no classes.
+        rows: indices of series in a data set. If there are no more than `count`, they are returned unchanged.
+        count: number of series to draw; may be infinite.
+        classes: class number of every series of the data set. At least one series of each class in `rows` is drawn,
+            even if the result is then longer than `count`. None means no classes.
         seed: fixes what is drawn.
     """
     if len(rows) <= count:
@@ -349,28 +354,28 @@ def draw(rows: NDArray[np.int64], count: float, classes: NDArray[np.int64] | Non
 def choose_predictor(
     choice: str, task: str, fitted: FittedPartners, of_model: Floats, reporter: Reporter
 ) -> tuple[Predictor, dict[str, Floats]]:
-    """Calibrate and combine the network and the methods next to it, and choose what predicts, on validation series.
+    """Choose what will predict, the network, boosted trees, or all methods averaged, and return the `Predictor`.
 
-    The choice "auto" takes the combination, unless the network or the boosted trees have a loss that is smaller by more
-    than one nat, summed over the validation series; without partners, the network. A choice that could not be fitted
-    becomes "model".
+    All are compared on the validation series, after calibration. For "auto" the combination is chosen, unless the
+    network or the boosted trees have a loss that is smaller by more than one nat, summed over the validation series. It
+    is the network if there is nothing to combine, or if the method that was asked for could not be fitted.
 
     Args:
         choice: "auto", "model" (the network), "features" (boosting) or "combined".
         task: "classification", "regression" or "survival".
-        fitted: the partners, from `fit_partners`.
+        fitted: the methods next to the network, from `fit_partners`.
         of_model: the network's predictions [validation series, K], uncalibrated: values of K outputs, or probabilities
-            of K classes or intervals. They are slightly optimistic, because the validation part has also chosen the
-            network's epoch.
+            of K classes or time intervals. They are slightly optimistic, because the validation part has also chosen
+            the network's epoch.
         reporter: shows warnings.
 
     Returns:
-        The predictor; and {method: calibrated predictions [validation series, K]} of the network, of each partner when
-        fitted on training series only, and, if there are partners, of the combination ("combined"). The dictionary is
-        empty without validation series.
+        The predictor; and {method: calibrated predictions [validation series, K]} of the network, of each other method
+        as fitted on the training series only, and of their combination ("combined"), if there are other methods. The
+        dictionary is empty without validation series.
 
     Warns:
-        Through the reporter: `choice` needs a validation part, and there is none; `choice` could not be fitted.
+        Through the reporter: `choice` needs validation series, and there are none; `choice` could not be fitted.
     """
     partners, compared, series = fitted.partners, fitted.truth, len(fitted.truth)
     if fitted.held is None:
