@@ -18,18 +18,18 @@ def plan(
     batch_size: int | None = None,
     batch_tokens: int | None = None,
 ) -> list[np.ndarray]:
-    """Return the batches of one epoch, in the order of training; every example is in exactly one.
+    """Return the batches of one epoch, in the order of training; every example is in exactly one batch.
 
-    Examples are shuffled and cut into pools of about 64 batches; each pool is sorted by length, cut into batches, and
-    its batches are shuffled. The same arguments always give the same batches.
+    Examples are shuffled and cut into pools of about 64 batches. Each pool is sorted by length and cut into batches, so
+    that batches have little padding; then the pool's batches are shuffled. The same arguments always give the same
+    batches. Give either `batch_size` or `batch_tokens`; the other is None.
 
     Args:
         lengths: [S] number of tokens of each example.
         seed: number from 0 that fixes all epochs of a run.
         epoch: number of the epoch, from 0; each has another order.
         batch_size: number of examples of a batch; a pool's last one may have fewer.
-        batch_tokens: instead of `batch_size`, the most tokens of a batch, padding counted; a longer example is a batch
-            by itself. One of the two is given, the other is None.
+        batch_tokens: largest number of tokens of a batch, padding included; a longer example is a batch by itself.
 
     Returns:
         A list of batches, each an array of indices into `lengths`; [] without examples.
@@ -46,10 +46,10 @@ def plan(
 
 
 def by_length(lengths: np.ndarray, batch_size: int | None = None, batch_tokens: int | None = None) -> list[np.ndarray]:
-    """Sort examples by length, shortest first, and cut them into batches; return these as arrays of indices.
+    """Sort examples by length, shortest first, and cut them into batches; return a list of arrays of indices.
 
-    The order is deterministic: examples of equal length stay in input order. A batch has at most `batch_size` examples
-    or, if that is None, `batch_tokens` tokens, as in `in_order`.
+    Examples of equal length stay in input order, so that the result is always the same. A batch has at most
+    `batch_size` examples or, if that is None, at most `batch_tokens` tokens (see `in_order`).
     """
     order = np.argsort(lengths, kind="stable")
     return [order[cut] for cut in in_order(lengths[order], batch_size, batch_tokens)]
@@ -58,12 +58,13 @@ def by_length(lengths: np.ndarray, batch_size: int | None = None, batch_tokens: 
 def in_order(lengths: np.ndarray, batch_size: int | None = None, batch_tokens: int | None = None) -> list[np.ndarray]:
     """Cut examples into batches of consecutive ones; return the batches in order, each an array of indices.
 
+    Give either `batch_size` or `batch_tokens`; the other is None.
+
     Args:
         lengths: [S] number of tokens of each example.
         batch_size: number of examples of a batch, at least 1; the last one may have fewer.
-        batch_tokens: instead of `batch_size`, the most tokens of a batch, where each example counts as long as the
-            longest of its batch (padding); a longer example is a batch by itself. One of the two is given, the other
-            is None.
+        batch_tokens: largest number of tokens of a batch, padding included: each example counts as long as the longest
+            of its batch. A longer example is a batch by itself.
     """
     if batch_size is not None:
         return [np.arange(i, min(i + batch_size, len(lengths))) for i in range(0, len(lengths), batch_size)]

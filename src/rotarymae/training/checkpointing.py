@@ -68,7 +68,7 @@ class RunState:
     best: float | None = None
 
     def __post_init__(self) -> None:
-        """Raise InputError for a negative count, as a damaged file may hold."""
+        """Raise InputError if a count is negative, which happens only if it was read from a damaged file."""
         counts = {name: value for name, value in vars(self).items() if isinstance(value, int)}
         if min(counts.values()) < 0:
             raise InputError(f"a training cannot have made {counts}, as some are below 0; use an undamaged checkpoint.")
@@ -85,7 +85,7 @@ class RunFolder:
     """
 
     def __init__(self, path: Path) -> None:
-        """Keep the path of the folder; nothing is read or written before `open`."""
+        """Keep the path of the folder; nothing is read or written before the call of `open`."""
         self.path = path
         self.checkpoint = path / CHECKPOINT
         self._log = path / "log.jsonl"
@@ -95,8 +95,8 @@ class RunFolder:
     def open(self, resume: str) -> None:
         """Create the folder if it is missing, lock it, and remove half-written files that killed processes left in it.
 
-        Without a checkpoint the log is emptied, as the run begins anew. If the file system has no locks, the folder is
-        used without one.
+        If there is no checkpoint, the log is emptied, because the run begins anew. On a file system without locks the
+        folder is not locked.
 
         Args:
             resume: "never" refuses a folder with a log or a checkpoint in it; "auto" accepts it, to continue that run.
@@ -194,17 +194,17 @@ class RunFolder:
     def restore(
         self, model: nn.Module, optimizer: torch.optim.Optimizer, state: RunState
     ) -> tuple[dict[str, Tensor] | None, list[dict[str, Any]]]:
-        """Load the checkpoint into model, optimiser and state, in place; log.jsonl is rewritten as it was then.
+        """Load the checkpoint into model, optimiser and state, in place; reset log.jsonl to that moment, too.
 
         Args:
-            model: gets the last weights.
+            model: gets the weights of the checkpoint.
             optimizer: a new one, of parameters of `model`; gets the saved averages of its parameters, and keeps its
                 options, such as the learning rate.
             state: gets the position of the run, such as the number of steps.
 
         Returns:
             Two things: {name: weight} of the model at its best validation loss so far, None if there is none; and the
-            list of all dictionaries that had been logged, in order.
+                list of all dictionaries that had been logged, in order.
 
         Raises:
             ModelDirectoryError: the file is absent or damaged, does not fit the model or its optimiser, or holds
@@ -235,13 +235,13 @@ class RunFolder:
 
 
 def read_checkpoint(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Read a checkpoint, and check that it is whole, by its checksums, and of this format.
+    """Read a checkpoint file, and check its format and its checksums.
 
     Args:
         path: a file that `RunFolder.save` wrote.
 
     Returns:
-        Two dictionaries. The manifest has format, versions, state (the fields of a `RunState`), history (all
+        Two dictionaries. The manifest has the keys format, versions, state (the fields of a `RunState`), history (all
         dictionaries that were logged, in order) and tensors (their checksum). The other is {name: tensor}, with names
         such as "model.WEIGHT", "optimizer.WEIGHT/KEY" and "best.WEIGHT".
 
@@ -273,9 +273,9 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
 
 
 def digest_of(tensors: Mapping[str, Tensor]) -> str:
-    """Return the SHA-256 of named tensors as hexadecimal digits.
+    """Return a SHA-256 checksum of named tensors, as hexadecimal digits.
 
-    The digest depends on names, dtypes, shapes and numbers, but not on the order of the dictionary.
+    It depends on names, dtypes, shapes and numbers, but not on the order of the dictionary.
     """
     digest = hashlib.sha256()
     for name, tensor in sorted(tensors.items()):
@@ -285,7 +285,7 @@ def digest_of(tensors: Mapping[str, Tensor]) -> str:
 
 
 def _optimised(model: nn.Module, optimizer: torch.optim.Optimizer) -> list[str]:
-    """Return the model's names of the parameters that the optimiser trains, in the optimiser's order."""
+    """Return the names, in the model, of the parameters that the optimiser trains, in the optimiser's order."""
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     return [names[id(parameter)] for group in optimizer.param_groups for parameter in group["params"]]
 
@@ -293,7 +293,8 @@ def _optimised(model: nn.Module, optimizer: torch.optim.Optimizer) -> list[str]:
 def _restore_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, saved: dict[str, Tensor]) -> None:
     """Load the saved state of an optimiser into a new one, which keeps its own options, such as the learning rate.
 
-    The state is checked, as torch does not: a fused step would write beyond the end of a tensor that is too small.
+    Names, shapes and dtypes are checked, because torch does not check them, and a fused optimiser step would write
+    beyond the end of a tensor that is too small.
 
     Args:
         model: has the parameters that are trained.
@@ -301,9 +302,9 @@ def _restore_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, saved
         saved: {"PARAMETER/KEY": tensor}, such as "encoder.weight/exp_avg". A parameter without tensors gets no state.
 
     Raises:
-        ValueError: a name that the optimiser does not train; a tensor of another shape or dtype than its parameter
-            (for the key "step" the shape is [], a single number); a parameter with some, but not all, of the tensors
-            that this kind of optimiser keeps, or with others.
+        ValueError: a name that the optimiser does not train; a tensor of another shape or dtype than its parameter (for
+            the key "step" the shape is [], a single number); a parameter with only some of the tensors that this kind
+            of optimiser keeps, or with additional ones.
     """
     parameters, order = dict(model.named_parameters()), _optimised(model, optimizer)
     state: dict[int, dict[str, Tensor]] = {}

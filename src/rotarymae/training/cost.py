@@ -51,14 +51,12 @@ MIN_STEPS = 100  # fewer are too few to learn from
 
 
 def check_memory(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, noun: str = "series") -> None:
-    """Raise InputError if the largest step of a run's first training would not fit into free memory, by an estimate.
+    """Raise InputError if the largest training step of a run would probably not fit into free memory.
 
-    The first training is pre-training, or fine-tuning if there is no pre-training. Memory is that of the GPU, if torch
-    sees one, else the computer's. The message says how much the step would take, and what to change.
-
-    Long series can be cut into windows, pieces of at most so many observations. If the examples are series, and windows
-    of some length between 256 and 8,192 would fit, the error's `settings` are [("window", the largest such length)],
-    else [].
+    The step is one of pre-training, or of fine-tuning if the run has no pre-training. Memory is that of the GPU, if
+    torch sees one, else the computer's. The message says how much the step would take, and what to change. For series
+    it advises to cut them into windows (pieces of at most 256 to 8,192 observations), if that helps; the error's
+    `settings` are then [("window", the largest such number)], else [].
 
     Args:
         config: options of the fit; batch sizes and mask ratio are used.
@@ -88,9 +86,7 @@ def check_memory(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, nou
 
 
 def _memory(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, pretrains: bool) -> float:
-    """Estimate the bytes that a training step keeps for its backward pass.
-
-    Every example of its batch is taken to be as long as the longest one.
+    """Estimate the bytes that a training step keeps for its backward pass, if every example is as long as the longest.
 
     Args:
         config, sizes, lengths: as for `check_memory`.
@@ -106,12 +102,13 @@ def _memory(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, pretrain
 
 
 class Plan:
-    """Divides the time of a run among its stages, where the option `minutes` limits it.
+    """Divides the time of a run among its stages, if the option `minutes` limits it.
 
-    Pre-training gets a share of the time that reading has left, the partners (boosting and other methods that are
-    trained next to the network) another, and fine-tuning the rest, less what follows: a prediction of all series, one
-    of the scored series, and the report. Where these predictions would take more than `ANSWERS` of the time, fewer
-    series are predicted. Without `minutes` nothing is cut, and the plan only knows the folders of the trainings.
+    The stages are: pre-training, with a share of the time that is left after reading; the partners (boosting and other
+    methods that are trained next to the network), with another; fine-tuning, with the rest, minus what follows it: a
+    prediction of all series, one of the scored series, and the report. If these predictions would take more than
+    `ANSWERS` of the time, fewer series are predicted. Without `minutes` nothing is limited, and the plan only knows the
+    folders of the trainings.
     """
 
     def __init__(
@@ -122,9 +119,10 @@ class Plan:
         reporter: Reporter | None = None,
         resume: bool = False,
     ) -> None:
-        """Start the clock; warn, through the reporter, if `minutes` are given along with numbers of epochs or steps.
+        """Start the clock of a run; warn if numbers of epochs or steps are given, but overridden by `minutes`.
 
-        With a trained model to start from, `pretrain_epochs` gives no warning, as it says that pre-training continues.
+        No warning is given for `pretrain_epochs` with a trained model to start from, because it means there that
+        pre-training continues.
 
         Args:
             folder: the run folder; each training, and plan.json, is kept in its subfolder "training".
@@ -152,11 +150,11 @@ class Plan:
     def set_sizes(
         self, lengths: np.ndarray, scored: np.ndarray, finetuned: np.ndarray | None, members: int = 1
     ) -> None:
-        """Store how much there is to compute; call it once the series are split, before any training.
+        """Store the sizes of the data, for estimates of time; call it after the split, before any training.
 
         Args:
             lengths: [S] number of tokens of each series.
-            scored: indices, below S, of the series on which the run is scored.
+            scored: indices of the series on which the run is scored.
             finetuned: indices of the series on which fine-tuning trains; None if the run has no fine-tuning.
             members: number of networks that are trained; each predicts all series.
         """
@@ -165,34 +163,33 @@ class Plan:
 
     @property
     def seconds(self) -> float:
-        """Seconds that the whole run may take; infinite without the option `minutes`."""
+        """Number of seconds that the whole run may take; infinite without the option `minutes`."""
         return 60 * (self.config.minutes or math.inf)
 
     @property
     def left(self) -> float:
-        """Seconds that are left of the run's time, negative in a late run; infinite without the option `minutes`."""
+        """Number of seconds until the run should end; negative if it is late, infinite without the option `minutes`."""
         return self.seconds - (time.monotonic() - self.started)
 
     @property
     def prediction_seconds(self) -> float:
-        """Estimated seconds in which every network predicts all series, and one network the scored series once more.
+        """Estimated seconds of the predictions that end a run: all series by every network, the scored ones once more.
 
-        It is 0 until `schedule` has measured the time of a token, so without the option `minutes` it is always 0.
+        It is 0 until `schedule` has measured the time per token, so without the option `minutes` it is always 0.
         """
         return self.token * float(self.members * self.lengths.sum() + self.lengths[self.scored].sum())
 
     @property
     def slowdown(self) -> float:
-        """Factor, from 1 to 5, by which work takes longer here than on an idle processor.
+        """How many times longer work takes than on a processor that no other program uses, from 1 to 5.
 
-        It is the wall time since this object was made, divided by the processor time of this process since then, and
-        limited to 1 to 5.
+        It is the wall time since this object was made, divided by the processor time that this process got since then.
         """
         wall, processor = time.monotonic() - self.began[0], time.process_time() - self.began[1]
         return min(max(1.0, wall / max(processor, 1e-3)), MOST_SHARED)
 
     def report_seconds(self, calibrates: bool = False) -> float:
-        """Estimate the seconds that a run's report takes, with `calibrates` also the calibration of prediction bands.
+        """Estimate the seconds that a run's report takes; with `calibrates`, also the calibration of prediction bands.
 
         The estimate does not depend on the data, but grows if other programs use the processor, too.
         """
@@ -201,7 +198,7 @@ class Plan:
     # ── trainings ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def options(self, stage: Stage, on_step: OnStep) -> dict[str, Any]:
-        """Return keyword arguments for `train.pretrain` or `train.finetune`.
+        """Return the keyword arguments that say how a stage is trained, for `train.pretrain` or `train.finetune`.
 
         Args:
             stage: "pre-training" or "fine-tuning".
@@ -228,23 +225,22 @@ class Plan:
         validation: Examples | None,
         training: TrainConfig,
     ) -> TrainConfig:
-        """Return the settings of a training, changed to as many steps as fit into the training's share of the time.
+        """Set the number of steps of a training so that it ends in time; return its settings with that number.
 
-        There is at least one step. Without the option `minutes` the settings are returned unchanged, and nothing else
-        happens. Otherwise the time of a token (kept in `token`) and of a step is measured; the weights stay. The
-        number of steps is stored in plan.json, and printed with the time at which the run will end; fewer than 100
-        steps give a warning. If plan.json has a number for this stage, as in a resumed run, that is taken, and nothing
-        is printed.
+        Without the option `minutes` the settings are returned unchanged, and nothing else happens. Otherwise the times
+        of a token and of a step are measured (weights do not change); the number of steps, at least 1, is stored in
+        plan.json, and printed with the time at which the run will end. Fewer than 100 steps give a warning. A resumed
+        run takes the number from plan.json, and prints nothing.
 
         Args:
             stage: "pre-training" or "fine-tuning".
-            objective: the model and its loss; the weights stay as they are.
+            objective: the model and its loss; its weights do not change.
             examples: training data.
             validation: data that are evaluated after each epoch, which takes time, too; None for none.
             training: the settings; their fields epochs, epoch_steps and min_steps are replaced.
 
         Returns:
-            The changed settings. If several networks are trained, they are for each of them.
+            The changed settings. If several networks are trained, each of them is trained with these.
         """
         if self.config.minutes is None:
             return training
@@ -281,25 +277,22 @@ class Plan:
 
     @property
     def compared(self) -> float:
-        """Largest number of series on which boosting or a similar method is trained while methods are compared.
+        """Largest number of rows from which a method such as boosting learns when it is compared with the network.
 
-        It is 500 for each minute of the run, fewer if other programs use the processor, too; rounded up. It is infinite
-        without the option `minutes`. If series are also learnt from as copies that are cut off early
-        (`FitConfig.early`), each copy counts as a series.
+        Rows are series and the copies of them that a method makes. The number is 500 per minute of the run, divided by
+        `slowdown`, and rounded up; it is infinite without the option `minutes`.
         """
         return math.inf if self.config.minutes is None else math.ceil(COMPARED * self.config.minutes / self.slowdown)
 
     def learnt(self, name: str, compared: int, seconds: float) -> float:
-        """Return on how many series a partner (a method next to the network, such as boosting) is fitted finally.
+        """Return from how many rows a method such as boosting may learn in its last fit, in a quarter of the time left.
 
-        It may take a quarter of the time that is left. The number of series that needs so much time is computed from an
-        earlier fit, as if time were proportional to it. It is stored in plan.json; if plan.json has a number for this
-        partner already, as in a resumed run, that is returned. Copies of series that are cut off early
-        (`FitConfig.early`) count as series.
+        The number is computed from an earlier fit, as if time were proportional to it, and stored in plan.json; a
+        resumed run takes it from there. Rows are series and the copies of them that a method makes.
 
         Args:
-            name: name of the partner.
-            compared: number of series of the earlier fit.
+            name: name of the method.
+            compared: number of rows of the earlier fit.
             seconds: duration of the earlier fit.
 
         Returns:
@@ -311,15 +304,15 @@ class Plan:
         return self._stored(name, lambda: int(max(compared, fit)))
 
     def answered(self) -> tuple[np.ndarray, int] | None:
-        """Return which series there is time to predict, and to how many observations longer series are to be cut.
+        """Return the series that there is time to predict at the end of a run, and the length to cut them to.
 
-        The series are drawn at random by the seed of the fit; there is at least one. With fine-tuning no series is cut,
-        as a label is of the whole series. Without it, the number of observations is such that about eight series of
-        this length can be predicted (of n < 4 series, 2 n), but at least 2,000.
+        Without time for all, series are drawn at random by the seed of the fit, at least one. With fine-tuning they are
+        never cut, because a label belongs to a whole series. Without it, longer series are cut to a length of which
+        about eight can be predicted in the time left (2 n for fewer than 4 series), but to 2,000 observations or more.
 
         Returns:
             Ascending indices of the series, and the largest number of observations of a series. None if there is time
-            to predict all series whole, as always without the option `minutes`.
+            to predict all series whole; always None without the option `minutes`.
         """
         left = self.left - self.report_seconds()
         if self.config.minutes is None or self.prediction_seconds <= left + LATE * self.seconds:
@@ -340,7 +333,7 @@ class Plan:
     def _stored(self, name: str, number: Callable[[], int]) -> int:
         """Return the number that plan.json has under a name; if it has none, compute one and store it there.
 
-        A resumed run thus makes as many steps as were planned before.
+        So a resumed run makes as many steps as were planned at its start.
 
         Args:
             name: a stage of training, or a method next to the network, such as boosting.
@@ -355,7 +348,7 @@ class Plan:
     def _read(self) -> dict[str, int]:
         """Return plan.json as {name of a stage or method: number}; {} if there is no such file or it is damaged.
 
-        Entries whose value is not a whole number of at least 1 are left out.
+        Entries that are not whole numbers of at least 1 are left out.
         """
         try:
             kept = dict(json.loads((self.folder / PLAN).read_text(encoding="utf-8")))
@@ -365,12 +358,12 @@ class Plan:
 
 
 def _with_steps(training: TrainConfig, steps: int, per_epoch: int) -> TrainConfig:
-    """Return the settings of a training, changed to at most, and nearly, `steps` steps, in epochs of equal length.
+    """Return a training's settings, changed to about `steps` steps, never more, in epochs of equal length.
 
     An epoch is a whole pass over all examples, or a shorter part of one if that comes nearer to `steps`.
 
     Args:
-        training: the settings; epochs, epoch_steps and min_steps are replaced, and it is not changed in place.
+        training: the settings; epochs, epoch_steps and min_steps are replaced in a copy.
         steps: at least 1.
         per_epoch: number of steps of a pass over all examples.
     """
@@ -384,12 +377,14 @@ class _Measured(Exception):
 
 
 def measure_step(objective: Objective, examples: Examples, training: TrainConfig) -> float:
-    """Return how many seconds a training step takes: the median of ten steps after ten others, fewer if they are slow.
+    """Measure how many seconds a training step takes: the median of ten steps, after ten that are not counted.
+
+    If steps are slow, fewer are made.
 
     Args:
-        objective: the model and its loss; a copy of it is trained, and it stays as it is.
+        objective: the model and its loss; a copy is trained, so its weights do not change.
         examples: training data.
-        training: settings of the training.
+        training: settings of the training, such as the batch size.
     """
     ends: list[float] = []
 
@@ -407,14 +402,14 @@ def measure_step(objective: Objective, examples: Examples, training: TrainConfig
 
 
 def measure_token(objective: Objective, examples: Examples, training: TrainConfig) -> float:
-    """Return the seconds per token of a forward pass without gradients.
+    """Measure how many seconds a forward pass without gradients takes per token.
 
-    It is measured on training batches of, together, about 16,000 tokens or all tokens there are.
+    It reads training batches with about 16,000 tokens in all, or all tokens if there are fewer.
 
     Args:
-        objective: the model and its loss, which stay as they are.
-        examples: data of the training.
-        training: settings of the training; seed and size of the batches, and precision, are used.
+        objective: the model and its loss; its weights do not change.
+        examples: training data.
+        training: settings of the training; seed, size of the batches and precision are used.
     """
     every = plan_batches(examples.lengths, training.seed, 0, training.batch_size, training.batch_tokens)
     tokens = np.cumsum([examples.lengths[index].sum() for index in every])

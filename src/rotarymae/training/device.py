@@ -12,17 +12,17 @@ from rotarymae.training.fit_config import TrainConfig
 
 
 def default_device() -> torch.device:
-    """Return the accelerator that torch sees, or else the CPU."""
+    """Return the device to train and predict on: the accelerator (such as a GPU) if torch sees one, else the CPU."""
     accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
     return accelerator or torch.device("cpu")
 
 
 def taken_precision(precision: Precision, device: torch.device | None = None) -> Precision:
-    """Return the number format of matrix products, "fp32" or "bf16".
+    """Return the number format of matrix products, "fp32" or "bf16", that a setting means on a device.
 
     Args:
-        precision: "fp32" or "bf16", which is returned; or "auto", which gives "bf16" if the device is an NVIDIA GPU
-            or a processor, and has hardware for bf16 products, else "fp32".
+        precision: "fp32" or "bf16" stay as they are. "auto" becomes "bf16" on an NVIDIA GPU or a processor that has
+            hardware for bf16 products, else "fp32".
         device: where the products are computed; None means `default_device()`.
     """
     if precision != "auto":
@@ -37,12 +37,12 @@ def taken_precision(precision: Precision, device: torch.device | None = None) ->
 
 
 def has_matrix_units() -> bool:
-    """Return whether the processor multiplies tiles of bf16 matrices (AMX; avx512_bf16 is no such unit)."""
+    """Return whether the processor has AMX, units that multiply tiles of bf16 matrices (avx512_bf16 is not enough)."""
     return torch.cpu._is_amx_tile_supported()
 
 
 def autocast(config: TrainConfig, device: torch.device) -> Any:
-    """Return a context manager within which torch multiplies matrices on a device in the precision of the settings.
+    """Return a context manager in which torch multiplies matrices on a device in the precision of the settings.
 
     For bf16 it is `torch.autocast`; for fp32 it does nothing.
 

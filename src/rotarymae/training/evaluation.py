@@ -25,19 +25,20 @@ def evaluate(
     every: int = 1,
     batches: list[np.ndarray] | None = None,
 ) -> float:
-    """Return the mean loss over all targets of all examples, each target with equal weight; NaN without any target.
+    """Return the mean loss over all targets of all examples, such as the validation loss; NaN if there is no target.
 
-    Use it for a validation loss. The model predicts without augmentation, on the default device and without gradients;
-    its mode and device are then as before. If the objective returns losses at several temperatures, the smallest of
-    their means is returned.
+    Each target has equal weight, whatever its batch. The model predicts without augmentation and without gradients on
+    the default device; its mode and device are restored. If the objective returns several losses, one for each
+    temperature (see `Objective.forward`), the smallest mean counts.
 
     Args:
         objective: the model and its loss.
         examples: data, such as the validation part.
         config: size of the batches, and precision.
-        every: evaluate only one in `every` examples, spread evenly over their lengths, but at least about one batch.
-        batches: indices of the examples of each batch to evaluate; `every` is then not used. None makes batches of
-            similar lengths from the examples that `every` leaves.
+        every: a number k above 1 evaluates only one in k examples, spread evenly over their lengths, but at least about
+            one batch.
+        batches: the batches to evaluate, as arrays of indices; `every` is then not used. None makes batches of similar
+            lengths.
     """
     loss, count = torch.zeros(()), 0.0
     with _evaluating(objective, config) as device:
@@ -54,13 +55,13 @@ def predict(
     config: TrainConfig,
     on_step: Callable[[int, int], None] | None = None,
 ) -> list[Any]:
-    """Run a function of the model on all examples, batch by batch, and return one result per example, in input order.
+    """Apply a function of the model to all examples, batch by batch, and return one result per example, in input order.
 
     Args:
-        model: is put into evaluation mode and on the default device meanwhile; both are restored.
+        model: is put into evaluation mode and on the default device; both are restored afterwards.
         examples: the S examples.
         read: called with (model, batch), without gradients and in the precision of `config`; returns a list with one
-            result per row of the batch.
+            result per example of the batch.
         config: size of the batches, and precision.
         on_step: called with (batches done, batches in all), for progress bars; None for none.
 
@@ -81,10 +82,10 @@ def predict(
 
 @contextmanager
 def _evaluating(module: nn.Module, config: TrainConfig) -> Iterator[torch.device]:
-    """Put the module on the default device and in evaluation mode; yield the device.
+    """Prepare a module for evaluation within the `with` block; yield the default device, where the module then is.
 
-    Within the context no gradients are computed, and matrices are multiplied in the precision of `config`. Afterwards
-    the module is on its former device and in its former mode, also after an error.
+    It is in evaluation mode, no gradients are computed, and matrices are multiplied in the precision of `config`.
+    Device and mode are restored afterwards, also after an error.
     """
     device, training = next(module.parameters()).device, module.training
     there = default_device()
@@ -97,12 +98,13 @@ def _evaluating(module: nn.Module, config: TrainConfig) -> Iterator[torch.device
 
 
 def _batches(examples: Examples, config: TrainConfig, every: int = 1) -> list[np.ndarray]:
-    """Return batches of similar lengths, shortest first, as arrays of indices.
+    """Sort examples by length and cut them into batches; return these as arrays of indices, shortest examples first.
 
     Args:
         examples: the S examples.
         config: size of the batches, `batch_size` or `batch_tokens`.
-        every: take only one in `every` examples, spread evenly over their lengths, but at least about one batch.
+        every: a number k above 1 takes only one in k examples, spread evenly over their lengths, but at least about one
+            batch.
     """
     sizes = (config.batch_size, config.batch_tokens)
     batches = by_length(examples.lengths, *sizes)

@@ -111,8 +111,8 @@ class TrainConfig(LoopOptions):
     def __post_init__(self) -> None:
         """Check all settings; convert lists to tuples and numpy's numbers to Python's where needed.
 
-        Raises InputError for a setting of another type or out of its range, and if both or none of `batch_size` and
-        `batch_tokens` are given.
+        Raises InputError if a setting has the wrong type or is out of its range, and unless exactly one of `batch_size`
+        and `batch_tokens` is given.
         """
         if (self.batch_size is None) == (self.batch_tokens is None):
             given = "neither is given" if self.batch_size is None else "both are given"
@@ -353,7 +353,10 @@ class FitConfig(
     """
 
     def __post_init__(self) -> None:
-        """Check the options, alone and together; convert lists to tuples and numpy's numbers to Python's."""
+        """Check each option and their combinations; convert lists to tuples and numpy's numbers to Python's.
+
+        Raises InputError for a value out of its range, and for options that contradict each other.
+        """
         check_fields(self, RANGES)
         mask_range(self.mask_ratio)
         if self.window is None and self.overlap is not None:
@@ -380,17 +383,17 @@ class FitConfig(
 
     @property
     def shared(self) -> int:
-        """Number of observations that two neighbouring windows, pieces of a long series, share.
+        """Number of observations that two neighbouring windows (pieces of a long series) have in common.
 
-        It is `overlap`, or if that is None, a sixteenth of `window`, rounded down; 0 if neither is set.
+        It is `overlap`; if that is None, it is `window` // 16, or 0 without `window`.
         """
         return (self.window or 0) // 16 if self.overlap is None else self.overlap
 
     def _check_pretrained(self) -> None:
-        """Raise InputError if options are set that the model to start from (`pretrained`) decides, such as its sizes.
+        """Raise InputError if options are set that the trained model to start from has fixed, such as its sizes.
 
-        If its pre-training is not continued, options of masking are refused, too. An option is set if it differs from
-        its default. Without `pretrained` nothing is checked.
+        Options of masking are refused, too, unless pre-training continues. An option counts as set if it differs from
+        its default. Nothing is checked for a new model.
         """
         if self.pretrained is None:
             return
@@ -403,58 +406,59 @@ class FitConfig(
 
     @property
     def pretrains(self) -> bool:
-        """Whether there is pre-training: always for a new model; for a trained one if `pretrain_epochs` is above 0."""
+        """Whether the fit includes pre-training: always of a new model, of a trained one if `pretrain_epochs` > 0."""
         return self.pretrained is None or bool(self.pretrain_epochs)
 
     def changed(self, *options: str | type) -> list[str]:
-        """Return the names of those among the given options whose values differ from their defaults.
+        """Return the names of those options, among the given ones, whose values differ from their defaults.
 
         Args:
-            options: each the name of an option, or a class such as `MaskingOptions` for all its fields. The answer is
-                in this order.
+            options: names of options; a class, such as `MaskingOptions`, stands for all its fields. The result is in
+                this order.
         """
         defaults = {field.name: field.default for field in dataclasses.fields(self)}
         groups = [[one] if isinstance(one, str) else [each.name for each in dataclasses.fields(one)] for one in options]
         return [name for group in groups for name in group if getattr(self, name) != defaults[name]]
 
     def pretraining(self) -> TrainConfig:
-        """Return the settings of pre-training: the options of this fit that concern any training.
+        """Return the settings of pre-training, taken from the options of this fit.
 
         The number of epochs is `pretrain_epochs`, or 5 if that is None or 0. Betas that are not set are 0.9 and 0.95.
-        The weights of the best validation loss are kept.
+        Training will end with the weights of the best validation loss.
         """
         epochs = self.pretrain_epochs or PRETRAIN_EPOCHS
         return self._training(epochs=epochs, betas=self.betas or (0.9, 0.95))
 
     def finetuning(self) -> TrainConfig:
-        """Return the settings of fine-tuning: the options of this fit that concern any training.
+        """Return the settings of fine-tuning, taken from the options of this fit.
 
         Epochs, batch size and highest learning rate are `finetune_epochs`, `finetune_batch_size` and `finetune_lr`. If
-        the last two are not set, they are `batch_size` and `base_lr`, or 30 times `base_lr` with `tune="probe"`. Betas
-        that are not set are 0.9 and 0.999. The weights of the best validation loss are kept.
+        the last two are not set, they are `batch_size` and `base_lr` (30 times `base_lr` with `tune="probe"`). Betas
+        that are not set are 0.9 and 0.999. Training will end with the weights of the best validation loss.
         """
         rate = self.finetune_lr or (PROBE_FASTER * self.base_lr if self.tune == "probe" else self.base_lr)
         batch_size, betas = self.finetune_batch_size or self.batch_size, self.betas or (0.9, 0.999)
         return self._training(epochs=self.finetune_epochs, betas=betas, batch_size=batch_size, base_lr=rate)
 
     def _training(self, **of_stage: Any) -> TrainConfig:
-        """Return the settings of one training: the options of this fit that `TrainConfig` has too, with some replaced.
+        """Return the settings of one training, with the values that this fit has for the fields of `TrainConfig`.
 
-        `keep_best` is always on: training ends with the weights of the best validation loss.
+        `keep_best` is on: training ends with the weights of the best validation loss.
 
         Args:
-            of_stage: fields of `TrainConfig` that pre-training or fine-tuning sets, instead of this fit's.
+            of_stage: fields of `TrainConfig` with values of their own for pre-training or fine-tuning, instead of this
+                fit's.
         """
         ours, theirs = ({field.name for field in dataclasses.fields(kind)} for kind in (FitConfig, TrainConfig))
         same = {name: getattr(self, name) for name in ours & theirs}
         return TrainConfig(**{**same, **of_stage}, keep_best=True)
 
     def strategy(self, kind: str) -> Masking:
-        """Return the `Masking` that hides tokens in pre-training, with the mask ratio of this fit.
+        """Return the `Masking` object that hides tokens in pre-training, with the strategy and mask ratio of this fit.
 
         Args:
-            kind: what a token is, "observations" or "patches". It decides for masking="auto" only, which is then
-                "blocks" (stretches are hidden) for observations, and "ratio" (single tokens) for patches.
+            kind: what a token is, "observations" or "patches". It is used only if `masking` is "auto": observations
+                then get "blocks" (stretches are hidden), and patches "ratio" (single ones are hidden).
         """
         from rotarymae.masking import Masking
 
@@ -462,14 +466,14 @@ class FitConfig(
         return Masking(by_kind if self.masking == "auto" else self.masking, self.mask_ratio)
 
     def model_config(self, axes: int, features: int, input_features: int = 0) -> RoMAEConfig:
-        """Return the configuration of a new masked autoencoder.
+        """Return the configuration of a new masked autoencoder: that of `size`, with this fit's model options.
 
-        It is that of `size`, with the widths, depths and numbers of heads that are set, and with the likelihood,
-        decoder attention, [CLS] token and neighbours of this fit; `neighbours="auto"` counts as off.
+        These options are widths, depths and numbers of heads, if they are set, and likelihood, decoder attention, [CLS]
+        token and `neighbours` ("auto" counts as off).
 
         Args:
             axes: number of position axes of a token, such as 2 for time and channel.
-            features: number of values of a token, which are predicted.
+            features: number of values of a token that are predicted.
             input_features: number of further inputs of a token, which are not predicted.
 
         Raises:

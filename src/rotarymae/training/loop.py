@@ -78,26 +78,27 @@ def fit(
 ) -> TrainResult:
     """Train `objective.model` in place, leave it on the CPU in evaluation mode, and return history and totals.
 
-    The training runs on torch's accelerator, or on the CPU if there is none. The model has its last weights
-    afterwards, or with `keep_best` those of the best finite validation loss, if there is one.
+    The training runs on torch's accelerator, or on the CPU if there is none. The model has its last weights afterwards;
+    with `keep_best`, those of the best finite validation loss, if there is one.
 
     Args:
         objective: model and loss.
         examples: training data.
         config: settings of the training.
-        validation: data that are evaluated after every epoch, with the same masks each time. If `epoch_steps` makes an
-            epoch only a part of a pass, about as large a part of these data is evaluated. None for none.
+        validation: data that are evaluated after every epoch, with the same masks each time; None for none. If
+            `epoch_steps` shortens an epoch to a part of a pass, about as large a part of these data is evaluated.
         folder: where log.jsonl and checkpoints are written; None keeps nothing.
-        resume: "never" refuses a folder with a run in it; "auto" continues from its checkpoint, if there is one. The
-            caller makes sure that data and settings are the same.
+        resume: "never" refuses a folder with a run in it; "auto" continues from its checkpoint, if there is one. Data
+            and settings must then be the same as before, which is not checked.
         on_step: called after each step with (step, steps in all, running mean loss), for progress bars.
-        on_resume: called with a sentence that says where a run with resume="auto" begins; never without a folder.
+        on_resume: called with a sentence that says where a run with resume="auto" begins; never called without a
+            folder.
 
     Raises:
         InputError: no training examples, or validation examples given but empty; another `resume`; a folder with a run
             in it, if `resume` is "never"; a folder in which another process trains.
-        TrainingDiverged: more than `max_skipped` steps had a non-finite loss or gradient, or a weight is not finite. A
-            resumed run counts the steps before, and goes on until it skips one itself.
+        TrainingDiverged: more than `max_skipped` steps had a non-finite loss or gradient, or a weight is not finite.
+            Skipped steps from before a resumption count, but at least one must be new.
         ModelDirectoryError: the checkpoint is damaged or does not fit the model.
         OSError: a checkpoint or the log could not be written; earlier checkpoints stay.
 
@@ -132,9 +133,9 @@ class _Loop:
         validation: Examples | None,
         folder: str | Path | None,
     ) -> None:
-        """Move the model to the default device; create its optimiser and a state of no steps.
+        """Move the model to the default device; create an optimiser and the counters of a new run.
 
-        The arguments are those of `fit`; nothing is written to the folder before `run`.
+        Arguments are those of `fit`; nothing is written to the folder before `run`.
         """
         self.objective, self.examples, self.config = objective, examples, config
         self.validation = validation
@@ -158,8 +159,8 @@ class _Loop:
     ) -> TrainResult:
         """Train all epochs, evaluate after each, and save checkpoints; return the history and totals.
 
-        The arguments, the weights that the model ends with, and what is raised and warned of, are as for `fit`. Without
-        a folder no checkpoint is saved, and `resume` and `on_resume` have no effect.
+        The model ends with the weights that `fit` describes, where the arguments, errors and warnings are described,
+        too. Without a folder no checkpoint is saved, and `resume` and `on_resume` have no effect.
         """
         config, state, started = self.config, self.state, time.monotonic()
         if self.run_folder is not None:
@@ -191,9 +192,9 @@ class _Loop:
         return self.result
 
     def _open(self, folder: RunFolder, resume: str, on_resume: Callable[[str], None] | None) -> None:
-        """Open the folder; if it has a checkpoint, load it into model, optimiser, state, best weights and result.
+        """Lock the folder of the run; if it has a checkpoint, load it into model, optimiser and counters.
 
-        `resume`, `on_resume` (None for none) and what is raised are as for `fit`.
+        `resume` and `on_resume` (None for none) are those of `fit`, with the same errors.
         """
         folder.open(resume)
         if folder.checkpoint.exists():
@@ -209,9 +210,9 @@ class _Loop:
             )
 
     def _plan(self, epoch: int) -> list[np.ndarray]:
-        """Return the batches of a whole pass over the training examples, in order, each an array of indices.
+        """Return the batches of a pass over all training examples, in order, each an array of indices.
 
-        The setting `epoch_steps` is not applied here; the caller then trains on the first ones only.
+        If the setting `epoch_steps` shortens an epoch, the caller takes only the first of them.
         """
         config = self.config
         return plan(self.examples.lengths, config.seed, epoch, config.batch_size, config.batch_tokens)
@@ -219,9 +220,9 @@ class _Loop:
     def _step(self, batch: Batch, at: float, steps: int) -> float | None:
         """Set the learning rate, take one optimiser step on a batch, and return its mean loss.
 
-        If the loss or the gradient is not finite, the weights stay as they are, the step is recorded as skipped, and
-        None is returned. If the batch has nothing to predict, the weights stay, and None is returned. The batch's
-        tokens and a skipped step are counted in the state; the caller counts steps.
+        If the loss or the gradient is not finite, no weight changes, the step is recorded as skipped, and None is
+        returned. If the batch has nothing to predict, no weight changes, and None is returned. Tokens and skipped steps
+        are counted here; the caller counts steps.
 
         Args:
             batch: the data of the step.
@@ -261,14 +262,14 @@ class _Loop:
 
     @property
     def _too_many_skipped(self) -> bool:
-        """Whether more than `max_skipped` steps were skipped, and at least one of them by this process.
+        """Whether more than `max_skipped` steps were skipped in the run, and at least one of them by this process.
 
-        A resumed run thus goes on until it skips a step itself.
+        A resumed run is therefore not ended by old skipped steps alone.
         """
         return self.state.skipped > self.config.max_skipped and bool(self.last_skip_message)
 
     def _save(self) -> None:
-        """Check the weights, save a checkpoint if there is a folder, and restart the time until the next one.
+        """Save a checkpoint if there is a folder, and end the training by an error if it has diverged.
 
         Raises:
             TrainingDiverged: a weight is not finite; nothing is saved. Or too many steps were skipped; the checkpoint
@@ -297,7 +298,7 @@ class _Loop:
             )
 
     def _last_good(self) -> str:
-        """Return " The last good checkpoint is PATH.", to end a message; "" if there is no checkpoint."""
+        """Return the end of an error message, " The last good checkpoint is PATH."; "" if there is no checkpoint."""
         if self.run_folder is None or not self.run_folder.checkpoint.exists():
             return ""
         return f" The last good checkpoint is {self.run_folder.checkpoint}."
@@ -305,8 +306,8 @@ class _Loop:
     def _warn_of_a_poor_run(self) -> None:
         """Warn (InputWarning) if over 3 % of the steps were skipped, and if the loss ended far above its start.
 
-        Far is more than the first loss's absolute value, and more than 0.5; the loss at the end is the running mean. A
-        run of fewer than 20 steps gets the first warning only.
+        "Far above" means that the running mean at the end exceeds the first loss by more than the first loss's absolute
+        value, and by more than 0.5; it is not checked for fewer than 20 steps.
         """
         state, config = self.state, self.config
         if state.skipped > MANY_SKIPPED * state.step:
@@ -334,7 +335,7 @@ class _Loop:
     def _log(self, loss: float | None, epoch: float) -> None:
         """Add a step's loss to the running means; every `log_every` steps, record the mean loss and the learning rate.
 
-        The mean is that of the steps since the last such record; if none of them had a loss, nothing is recorded.
+        The recorded mean is that of the steps since the last record; if none of them had a loss, nothing is recorded.
 
         Args:
             loss: mean loss of the step; None if it had no finite one.
@@ -353,19 +354,19 @@ class _Loop:
             state.loss_sum, state.loss_count = 0.0, 0
 
     def _record(self, line: dict[str, Any]) -> None:
-        """Append a line to the history and, if there is a folder, to its log."""
+        """Append a dictionary to the history of the run and, if there is a folder, to its file log.jsonl."""
         self.result.history.append(line)
         if self.run_folder is not None:
             self.run_folder.log(line)
 
     def _end_epoch(self, every: int) -> None:
-        """Count the epoch as done, evaluate the model, and record the validation loss and whether it is the best.
+        """Count the epoch as done, record the validation loss, and keep the weights if it is the best so far.
 
-        With `keep_best` the weights of the best finite loss are copied. Without validation examples the epoch is
-        counted, and nothing else happens.
+        Weights are kept only with the setting `keep_best`, and if the loss is finite. Without validation examples the
+        epoch is only counted.
 
         Args:
-            every: only one in `every` validation examples is evaluated; above 1 if an epoch is a part of a pass.
+            every: k evaluates only one in k validation examples; above 1 if an epoch is a part of a pass.
         """
         state, config = self.state, self.config
         state.epoch, state.batch_index = state.epoch + 1, 0
@@ -380,10 +381,9 @@ class _Loop:
                 self.best_weights = {name: tensor.detach().cpu().clone() for name, tensor in weights.items()}
 
     def _checkpoint_if_due(self) -> None:
-        """Save a checkpoint if one is due by `checkpoint_minutes` or `checkpoint_steps`; check the run then.
+        """Save a checkpoint if `checkpoint_minutes` or `checkpoint_steps` ask for it, or if too many steps were skipped.
 
-        Raises TrainingDiverged if a checkpoint is due and a weight is not finite; and in any case if too many steps
-        were skipped, after saving.
+        Saving also checks the run: it raises TrainingDiverged if a weight is not finite or too many steps were skipped.
         """
         state, config = self.state, self.config
         by_step = config.checkpoint_steps is not None and state.step % config.checkpoint_steps == 0
@@ -395,16 +395,16 @@ class _Loop:
 
 @contextmanager
 def with_gradients() -> Iterator[None]:
-    """Compute gradients within the `with` block, also if the caller is under `torch.no_grad` or `inference_mode`."""
+    """Compute gradients in the `with` block, even if the caller is under `torch.no_grad` or `inference_mode`."""
     with torch.inference_mode(False), torch.enable_grad():
         yield
 
 
 @contextmanager
 def compile_blocks(model: nn.Module) -> Iterator[None]:
-    """Compile a model's transformer blocks in place, by torch.compile, for the time of the `with` block.
+    """Compile a model's transformer blocks with torch.compile; undo it at the end of the `with` block.
 
-    Blocks that are compiled already stay so afterwards.
+    Blocks that were compiled before stay compiled.
     """
     eager = [block for block in model.modules() if isinstance(block, Block) and block._compiled_call_impl is None]
     for block in eager:

@@ -31,8 +31,8 @@ class Objective(nn.Module, ABC):
     def forward(self, batch: Batch) -> Loss:
         """Return the loss of a batch as `Loss` (sum over its terms, number of terms); both are 0 if it has no terms.
 
-        The sum is a number, with gradients in training. In evaluation mode it may be several numbers [T], one for each
-        of T temperatures by which logits are divided; the smallest of their means over all data is the loss.
+        The sum is a number, with gradients in training. In evaluation mode it may have the shape [T]: one sum for each
+        of T temperatures by which logits are divided. The smallest of the T means over all data is then the loss.
         """
 
 
@@ -50,10 +50,10 @@ class Pretraining(Objective):
 
         Args:
             model: the autoencoder.
-            normalize_targets: whether each hidden patch is standardised over its values before it is compared, as MAE
-                does.
-            beta: each term of the loss is multiplied by its predicted variance to this power, from 0 to 1. 0 leaves the
-                terms as they are.
+            normalize_targets: whether each hidden patch is standardised over its values before it is compared, as in
+                MAE.
+            beta: exponent from 0 to 1: each term of the loss is multiplied by the predicted variance to this power. 0
+                changes nothing.
 
         Raises:
             InputError: `beta` outside 0 to 1, or above 0 for a model whose likelihood has no spread.
@@ -70,12 +70,12 @@ class Pretraining(Objective):
         self.beta = beta
 
     def forward(self, batch: Batch) -> Loss:
-        """Predict the hidden tokens of a batch from the visible ones; return the loss at their observed values.
+        """Predict the hidden tokens of a batch from the visible ones; return the loss of the hidden values.
 
-        The loss is the negative log-likelihood, or the squared error if the model predicts no spread, as `Loss` (sum
-        over the values, limits such as <5 included, number of values). If the batch has the errors of measurement,
-        their variance is added to the predicted one. `beta` is used in training mode only. Raises AssertionError for a
-        batch without `masked`, the hidden tokens.
+        It is the negative log-likelihood, or the squared error if the model predicts no spread, as `Loss` (sum over the
+        values, number of values); limits (censored values, such as <5) count, too. If the batch has errors of
+        measurement, their variance is added to the predicted one. `beta` is used in training mode only. Raises
+        AssertionError for a batch without `masked`, the hidden tokens.
         """
         assert batch.masked is not None, "pre-training needs batches with masked tokens"
         assert isinstance(self.model, MaskedAutoencoder)
@@ -96,20 +96,20 @@ class Supervised(Objective):
             model: called with the tokens of B series, and with static features [B, F] (F numbers per series) or None;
                 returns outputs, such as logits [B, classes].
             loss: called with (outputs, targets); returns their loss as `Loss` (sum, number of terms).
-            tempered: whether outputs are logits that will be divided by a temperature after training. In evaluation
-                mode the loss is then computed at each of `TEMPERATURES`, 0.5 to 4, and the best one counts. Otherwise
-                a network that is too sure of itself, as after training on few series, would look worse than an
-                untrained one.
+            tempered: True if outputs are logits that will be divided by a temperature after training. In evaluation
+                mode the loss is then computed at each of `TEMPERATURES`, 0.5 to 4, and the smallest one counts.
+                Otherwise a network that is too sure of itself, as after training on few series, would look worse than
+                an untrained one.
         """
         super().__init__()
         self.model, self.loss = model, loss
         self.temperatures = TEMPERATURES if tempered else (1.0,)
 
     def forward(self, batch: Batch) -> Loss:
-        """Return the loss of the model's outputs at the targets of a batch, as `Loss` (sum, number of terms).
+        """Return the loss of the model's outputs for the targets of a batch, as `Loss` (sum, number of terms).
 
-        In evaluation mode a tempered objective returns a sum for each of its T temperatures, [T], and one number of
-        terms. Raises AssertionError for a batch without targets.
+        In evaluation mode, if the objective is `tempered`, the sum has the shape [T]: one for each of T temperatures.
+        Raises AssertionError for a batch without targets.
         """
         assert batch.targets is not None, "a supervised training needs batches with targets"
         outputs, targets = self.model(batch.inputs, batch.static), batch.targets

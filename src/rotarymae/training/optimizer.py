@@ -23,7 +23,7 @@ STATE = {torch.optim.AdamW: {"step", "exp_avg", "exp_avg_sq"}, torch.optim.SGD: 
 
 
 def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
-    """Return a new optimiser, AdamW or SGD as the settings say, for all parameters of a model with requires_grad.
+    """Return a new optimiser, AdamW or SGD by the settings, for all parameters of a model that require gradients.
 
     `weight_decay` applies only to parameters of two or more axes. The learning rate is `base_lr`; the training loop
     sets another one before each step.
@@ -48,10 +48,10 @@ def learning_rate(step: float, steps: int, warmup: float, base_lr: float) -> flo
 
 
 def parameter_groups(model: nn.Module, weight_decay: float) -> ParameterGroups:
-    """Return the trainable parameters of a model as torch's groups, so that only matrices decay.
+    """Return the trainable parameters of a model as parameter groups for torch; only matrices get weight decay.
 
-    Parameters of two or more axes decay by `weight_decay`; norms, biases and other vectors do not (0.0). The result is
-    a list of at most two dictionaries with "params" and "weight_decay", decaying ones first; a group without
+    Parameters of two or more axes have `weight_decay`; norms, biases and other vectors have 0.0. The result is a list
+    of at most two dictionaries with the keys "params" and "weight_decay", those with decay first; a group without
     parameters is left out.
     """
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
