@@ -102,8 +102,13 @@ def edited(folder, to, old, new):
         (",r,", ",z,", ["--strict"], ["is 'z', where 'g', 'r' are known"]),
         ("filter", "filter", ["--task", "regression"], ["'a'", "number"]),
         ("filter", "filter", ["--pretrained", "{run}/nothing"], ["no model", "nothing'", "plasticc-ugrizy"]),
-        ("filter", "filter", ["--depth", "3", "--time-unit", "2"], ["depth, time_unit are set by", "leave them out"]),
-        ("filter", "filter", ["--mask-ratio", "0.2"], ["mask_ratio is set by the pretrained model", "pretrain_epochs"]),
+        ("filter", "filter", ["--depth", "3", "--time-unit", "2"], ["depth, time_unit are fixed by", "leave them out"]),
+        (
+            "filter",
+            "filter",
+            ["--mask-ratio", "0.2"],
+            ["mask_ratio is fixed by the pretrained model", "pretrain_epochs"],
+        ),
     ],
 )
 def test_what_does_not_fit_the_model_is_refused_before_anything_is_written(

@@ -114,7 +114,7 @@ def test_folders_that_are_refused(folder, tmp_path, survey_model):
     for content in (None, "[" * 100_000, "[]", "{}"):
         if content is not None:
             (tmp_path / "mine" / "_manifest.json").write_text(content)
-        with refuses("holds something already"):
+        with refuses("is not empty"):
             answer_shards(work, folder, tmp_path / "mine")
     (tmp_path / "file").write_text("")
     with refuses("file", "cannot be written"):
@@ -142,7 +142,7 @@ def test_a_damaged_shard_is_named_and_the_others_go_on(folder, tmp_path, survey_
     arguments = ["embed", survey_model, folder, "--out", tmp_path / "out"]
     assert command(*arguments, "--quiet") == 3
     said = capsys.readouterr().err
-    assert "1 of 30 shards" in said and "'shard04.parquet'" in said and "cannot be read as parquet" in said
+    assert "1 of 30 input files" in said and "'shard04.parquet'" in said and "cannot be read as parquet" in said
     assert len(contents(tmp_path / "out")) == SHARDS - 1
     (folder / "shard04.parquet").write_bytes(whole)
     assert command(*arguments) == 0

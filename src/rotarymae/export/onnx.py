@@ -50,7 +50,7 @@ def make_program(pipeline: Pipeline, job: Job) -> Program:
     if preprocessor.window is not None:
         warnings.warn(
             f"the program reads each series whole; the library reads at most {preprocessor.window:,} observations at "
-            "a time (window), so answers to longer series differ.",
+            "a time (window), so results for longer series differ; cut these first.",
             InputWarning,
             stacklevel=2,
         )
@@ -75,10 +75,10 @@ def export_program(program: Program, path: str | Path) -> float:
     """
     path = Path(path)
     if path.suffix != ".onnx":
-        raise InputError(f"{path} would be an ONNX file; choose a name that ends in .onnx.")
+        raise InputError(f"{path} is no name of an ONNX file; choose one that ends in .onnx.")
     check_writable(path)
     if path.exists():
-        raise InputError(f"{path} exists; choose another name, or remove it.")
+        raise InputError(f"{path} exists, and is not overwritten; choose another name, or remove it.")
     import_extra("onnxscript", "export")
     feeds = random_feeds(program, *SHAPES[1])
     with replacing(path) as temporary, warnings.catch_warnings():

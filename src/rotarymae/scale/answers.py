@@ -222,8 +222,8 @@ def importances(pipeline: Pipeline) -> Question:
         if len(fits) < len(dataset):
             warnings.warn(
                 f"{len(dataset) - len(fits):,} series have more than the {limit:.0f} observations that the model reads "
-                f"at a time, and are not explained: {listed(np.delete(dataset.ids, fits))}. Ask about shorter pieces "
-                "of them.",
+                f"at a time, and get no importance: {listed(np.delete(dataset.ids, fits))}. Give shorter pieces of "
+                "them.",
                 InputWarning,
                 stacklevel=2,
             )

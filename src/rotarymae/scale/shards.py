@@ -132,7 +132,7 @@ def answer_shards(
             rows, series whose rows are spread over several files.
     """
     if workers < 1:
-        raise InputError(f"workers is {workers}; give at least 1.")
+        raise InputError(f"workers is {workers}, and at least one process must do the work; give 1 or more.")
     shards = find_shards(table, out)
     _open_folder(out, work.identity())
     left = [shard for shard in shards if not shard.is_done()]
@@ -149,12 +149,12 @@ def answer_shards(
                 on_step(done, len(shards))
     except KeyboardInterrupt as error:
         done = sum(shard.output.exists() for shard in shards)
-        error.add_note(f"{done} of {len(shards)} shards are done in {out}; the same command goes on with the others.")
+        error.add_note(f"{done} of {len(shards)} files are done in {out}; the same command continues with the others.")
         raise
     if failed:
         raise ShardsFailed(
-            f"{len(failed)} of {len(shards)} shards cannot be answered, all others are done: {listed(failed)}. Mend "
-            f"these files and run the same command again. The first says: {next(iter(failed.values()))}"
+            f"{len(failed)} of {len(shards)} input files failed, and all others are done: {listed(failed)}. Mend "
+            f"them and run the same command again. The first error is: {next(iter(failed.values()))}"
         )
     rows = sum(map(_rows_of, shards))
     if work.name in ONE_ROW_PER_SERIES and 0 < rows <= MAX_ROWS_COUNTED:
@@ -163,8 +163,8 @@ def answer_shards(
         several = rows - len(set(ids))
         if several:
             warnings.warn(
-                f"{several:,} of {rows:,} rows are of series that have a row already: these lie in several files, and "
-                "each piece was read by itself. To read the folder as one table, let --out end in .csv or .parquet.",
+                f"{several:,} of {rows:,} rows are of series that have another row, as they lie in several files, and "
+                "each file was read by itself. For one row per series, let --out end in .csv or .parquet.",
                 InputWarning,
                 stacklevel=2,
             )
@@ -190,10 +190,12 @@ def find_shards(table: Path, out: Path) -> list[Shard]:
     # A folder, or a pattern with **, would find outputs in any folder inside; another pattern only those beside inputs.
     inside = (out.resolve(), *out.resolve().parents) if table.is_dir() or "**" in table.parts else (out.resolve(),)
     if base.resolve() in inside:
-        raise InputError(f"{out} lies in {base}, whose files are the input; choose a folder elsewhere.")
+        raise InputError(
+            f"the output folder {out} lies in {base}, whose files are the input; choose a folder elsewhere."
+        )
     twice = sorted(name for name in set(names) if names.count(name) > 1) if len(set(names)) < len(names) else []
     if twice:
-        raise InputError(f"several files would be written as {listed(twice)}; give them different names.")
+        raise InputError(f"several input files have the same output file ({listed(twice)}); give them different names.")
     return [Shard(path, out / name, name) for path, name in zip(paths, names, strict=True)]
 
 
@@ -232,12 +234,12 @@ def _open_folder(out: Path, identity: dict[str, Any]) -> None:
     with suppress(OSError, ValueError, RecursionError):
         kept = json.loads(manifest.read_text(encoding="utf-8"))
     if not isinstance(kept, dict) or kept.keys() != identity.keys():
-        raise InputError(f"{out} holds something already, and no {MANIFEST} of this version; choose a new folder.")
+        raise InputError(f"{out} is not empty, and has no {MANIFEST} of this version; choose a new folder.")
     for key, value in identity.items():
         if kept[key] != value:
             raise InputError(
-                f"{out} holds shards of another {key}: {kept[key]}, and now it is {value}; choose a new folder, or "
-                "remove that one.",
+                f"{out} holds the output of a run with another {key}: {kept[key]} instead of {value}; choose a new "
+                "folder, or remove that one.",
                 code="other-shards",
             )
 
@@ -274,7 +276,7 @@ def _in_workers(work: ShardedJob, shards: Sequence[Shard], workers: int) -> Iter
     except BrokenProcessPool:
         raise RotaryMAEError(
             f"a worker process was killed, perhaps for lack of memory; {len(shards) - done} of {len(shards)} files are "
-            "left. The same command goes on with them; fewer --workers need less memory."
+            "left. The same command continues with them; fewer --workers need less memory."
         ) from None
     finally:
         open_end.close()

@@ -116,7 +116,9 @@ class TrainConfig(LoopOptions):
         """
         if (self.batch_size is None) == (self.batch_tokens is None):
             given = "neither is given" if self.batch_size is None else "both are given"
-            raise InputError(f"a step has batch_size (examples) or batch_tokens (tokens), and {given}; give one.")
+            raise InputError(
+                f"a step needs batch_size (its examples) or batch_tokens (its tokens), and {given}; give one."
+            )
         check_fields(self, RANGES)
 
     def passes(self, steps: int) -> int:
@@ -361,25 +363,27 @@ class FitConfig(
         mask_range(self.mask_ratio)
         if self.window is None and self.overlap is not None:
             raise InputError(
-                f"overlap={self.overlap} is what two windows share, and no length of windows is set; give window, too.",
+                f"overlap={self.overlap} is what neighbouring windows share, but their length window is None; set it.",
                 settings=[("window", 4096)],
             )
         if self.window is not None and self.shared >= self.window:
-            raise InputError(f"overlap is {self.overlap}; give less than the window, {self.window}.")
+            raise InputError(f"overlap is {self.overlap}, and window is only {self.window}; give a smaller overlap.")
         if self.beta is not None and self.likelihood == "point":
             raise InputError(
-                f"beta ({self.beta}) weighs by the predicted variance, and likelihood={self.likelihood!r} has none; "
-                "leave it out, or use likelihood='gaussian'."
+                f"beta ({self.beta}) weighs by the predicted variance, and likelihood={self.likelihood!r} has "
+                "none; leave beta out, or use likelihood='gaussian'."
             )
         if self.pretrained is None and self.pretrain_epochs == 0:
             raise InputError(
-                "pretrain_epochs is 0, and a new model is always pre-trained; give at least 1, or a trained model."
+                "pretrain_epochs is 0, but a new model must be pre-trained; give at least 1, or a pretrained model."
             )
         self._check_pretrained()
         if self.pool == "cls" and not self.cls_token:
-            raise InputError("pool='cls' reads a [CLS] token and cls_token=False leaves it out; use pool='mean'.")
+            raise InputError(
+                "pool='cls' needs the [CLS] token that cls_token=False leaves out; use pool='mean' or cls_token=True."
+            )
         if self.optimizer == "sgd" and self.betas is not None:
-            raise InputError(f"betas={self.betas} are AdamW's; leave them out with optimizer='sgd'.")
+            raise InputError(f"betas={self.betas} belong to AdamW, and optimizer is 'sgd'; leave betas out.")
 
     @property
     def shared(self) -> int:
@@ -398,10 +402,10 @@ class FitConfig(
         if self.pretrained is None:
             return
         changed = [name for name in self.changed(ModelOptions, ScalingOptions) if name != "pretrained"]
-        instead = ", or go on pre-training it by pretrain_epochs" if not changed else ""
+        instead = ", or continue its pre-training with pretrain_epochs" if not changed else ""
         changed += [] if self.pretrains else self.changed(MaskingOptions)
         if changed:
-            are, them = ("are set", "them") if len(changed) > 1 else ("is set", "it")
+            are, them = ("are fixed", "them") if len(changed) > 1 else ("is fixed", "it")
             raise InputError(f"{', '.join(changed)} {are} by the pretrained model; leave {them} out{instead}.")
 
     @property

@@ -381,7 +381,7 @@ class _Loop:
                 self.best_weights = {name: tensor.detach().cpu().clone() for name, tensor in weights.items()}
 
     def _checkpoint_if_due(self) -> None:
-        """Save a checkpoint if `checkpoint_minutes` or `checkpoint_steps` ask for it, or if too many steps were skipped.
+        """Save a checkpoint if `checkpoint_minutes` or `checkpoint_steps` ask for it, or after too many skipped steps.
 
         Saving also checks the run: it raises TrainingDiverged if a weight is not finite or too many steps were skipped.
         """

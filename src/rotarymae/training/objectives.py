@@ -62,7 +62,7 @@ class Pretraining(Objective):
         RANGES["beta"].check("beta", beta)
         if beta and not model.likelihood.has_spread:
             raise InputError(
-                f"beta ({beta}) weighs by the predicted variance, and the model predicts none; use "
+                f"beta ({beta}) weighs the loss by the predicted variance, which the model does not predict; use "
                 "likelihood='gaussian', or leave beta out."
             )
         self.model = model
