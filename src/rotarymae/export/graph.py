@@ -47,24 +47,24 @@ class Program(nn.Module):
     outputs: tuple[str, ...]
 
     def __init__(self, pipeline: Pipeline) -> None:
-        """Keep the preprocessor and the model of a pipeline of series; raise InputError for another pipeline."""
+        """Keep the preprocessor and the model of a pipeline of series; raise InputError for pictures or sounds."""
         super().__init__()
         self.preprocessor, self.model = pipeline.require_series(), pipeline.model
 
     def rows(self, inputs: Feeds) -> Rows:
-        """Return the inputs {name: tensor} that describe observations, as the preprocessor takes them."""
+        """Collect the inputs {name: tensor} that describe observations into the `Rows` that the preprocessor reads."""
         return Rows(*(inputs.get(name) for name in ("time", "values", "mask", "channel", "position")))  # pyright: ignore
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Names of the inputs of `forward`, in order: of "time", "values", "channel", "position", "mask" those it has.
+        """Names of the inputs of `forward`, in order: "time", "values", "channel", "position", "mask".
 
-        Subclasses append further ones.
+        "channel" and "position" are absent if the model does not read them. Subclasses append further names.
         """
         return ("time", "values", *self._axes(), "mask")
 
     def _axes(self, prefix: str = "") -> tuple[str, ...]:
-        """Return those of PREFIXchannel and PREFIXposition that the model reads, as names of inputs, in this order."""
+        """Return (PREFIXchannel, PREFIXposition), names of inputs, without those that the model does not read."""
         channel = () if self.preprocessor.channel_names is None else (f"{prefix}channel",)
         return (*channel, f"{prefix}position") if self.preprocessor.position_names else channel
 
@@ -80,7 +80,7 @@ class Predictions(Program):
     def __init__(self, pipeline: Pipeline) -> None:
         """Take the model, preprocessor, labels and temperature of a fine-tuned pipeline of series.
 
-        Raises InputError for a pipeline that is not fine-tuned, or not one of series.
+        Raises InputError for a pipeline that is not fine-tuned, or one of pictures or sounds.
         """
         super().__init__(pipeline)
         self.labels, self.temperature = pipeline.require_labels(), pipeline.predictor.temperatures["model"]
@@ -88,18 +88,18 @@ class Predictions(Program):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Names of the inputs of `forward`, in order, with "static" at the end if the head reads such columns."""
+        """Names of the inputs of `forward`, in order; "static" comes last if the model reads static columns."""
         return (*super().needs, "static") if self.preprocessor.static else super().needs
 
     def forward(self, inputs: Feeds) -> Tensor:
         """Return the network's predictions for B series.
 
         Args:
-            inputs: {name: tensor} of the names in `needs`.
+            inputs: {name: tensor}, for each name in `needs`.
 
         Returns:
-            Calibrated probabilities of classes, or of intervals of time, float32 [B, classes]; or a regression's values
-            in the targets' units, float64 [B, outputs].
+            Calibrated probabilities of classes, or of time intervals, float32 [B, classes]; or a regression's values in
+            the targets' units, float64 [B, outputs].
         """
         static = inputs.get("static")
         features = None if static is None else code_features(self.preprocessor.static, static.double())
@@ -114,17 +114,18 @@ class Embeddings(Program):
     outputs = ("embedding",)
 
     def __init__(self, pipeline: Pipeline) -> None:
-        """Take the model and preprocessor of a pipeline of series; raise InputError for another pipeline."""
+        """Keep the model and preprocessor of a pipeline of series; raise InputError for pictures or sounds."""
         super().__init__(pipeline)
         self.pool = getattr(self.model, "pool", "mean")
 
     def forward(self, inputs: Feeds) -> Tensor:
         """Return one vector for each of B series, float32 [B, D], where D is the width of the encoder.
 
-        It is pooled from the encoder's tokens as the model's head does it; without a head, it is their mean.
+        The encoder's vectors of a series' observations are combined to one as the model's head does it; without a head,
+        by their mean.
 
         Args:
-            inputs: {name: tensor} of the names in `needs`.
+            inputs: {name: tensor}, for each name in `needs`.
         """
         return embedding(self.model, self.preprocessor(self.rows(inputs)), self.pool)
 
@@ -142,7 +143,7 @@ class Interpolations(Program):
     def __init__(self, pipeline: Pipeline) -> None:
         """Take the autoencoder, preprocessor and calibration of a pipeline of series.
 
-        Raises InputError for a pipeline without an autoencoder, or not of series.
+        Raises InputError for a pipeline without an autoencoder, or one of pictures or sounds.
         """
         super().__init__(pipeline.pretrained)
         self.calibration = pipeline.calibration
@@ -154,18 +155,21 @@ class Interpolations(Program):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Names of the inputs of `forward`, in order: those of observations, then those of queries, which it has."""
+        """Names of the inputs of `forward`, in order; "query_time", "query_channel" and "query_position" come last.
+
+        Those of channels and positions are absent if the model does not read them.
+        """
         return (*super().needs, "query_time", *self._axes("query_"))
 
     def forward(self, inputs: Feeds) -> Any:
-        """Predict V values at M queries of each of B series, in the table's units.
+        """Predict V values at M times (queries) of each of B series, in the table's units.
 
         Args:
-            inputs: {name: tensor} of the names in `needs`.
+            inputs: {name: tensor}, for each name in `needs`.
 
         Returns:
-            The pair (means, standard deviations), each float64 [B, M, V]; for a model without a spread the means alone.
-            A standard deviation is half the width of the central 68.27 % interval.
+            The pair (means, standard deviations), each float64 [B, M, V]; for a model that predicts no spread the means
+            alone. A standard deviation is half the width of the central 68.27 % interval.
         """
         assert isinstance(self.model, MaskedAutoencoder)
         known, likelihood, calibration = self.preprocessor, self.model.likelihood, self.calibration
@@ -198,7 +202,7 @@ class Interpolations(Program):
         return scaler.inverse(mean, number), (upper - lower) / 2
 
     def _deviation(self, freedom: Tensor) -> Tensor:
-        """Return half the width of the central 68.27 % interval of Student's t, divided by its standard deviation.
+        """Return half the width of the central 68.27 % interval of Student's t, in units of its standard deviation.
 
         As ONNX has no quantiles of Student's t, it is interpolated linearly in a table, to 1e-6.
 
@@ -213,7 +217,9 @@ class Interpolations(Program):
 
 
 def _of_channel(part: Tensor, number: Tensor, channels: int) -> Tensor:
-    """Select, for each of M queries of B series, the numbers of its channel: [B, M, V, ...] for V values.
+    """Select the numbers of one channel for each of M queries of B series: return [B, M, V, ...] for V values.
+
+    A query is a time and a channel at which values are predicted.
 
     Args:
         part: [B, M, C · V, ...], the numbers of all C channels at the queries, channel by channel.

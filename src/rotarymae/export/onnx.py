@@ -30,17 +30,17 @@ FIRST_TIME = 59_000.0  # where the times of the comparison begin, as dates of to
 
 
 def make_program(pipeline: Pipeline, job: Job) -> Program:
-    """Return a pipeline as an exportable module in evaluation mode, which takes observations in the table's units.
+    """Return a pipeline as a module that can be exported, which reads and predicts in the table's units.
 
-    The module shares the pipeline's model, which is put into evaluation mode, too.
+    It shares the pipeline's model, which is put into evaluation mode.
 
     Args:
         pipeline: a pipeline of series.
-        job: "predict" (calibrated predictions of a fine-tuned network, without other methods such as boosted trees),
-            "embed" or "interpolate".
+        job: what the module computes: "predict" (calibrated predictions of a fine-tuned network, without other methods
+            such as boosted trees), "embed" or "interpolate".
 
     Raises:
-        InputError: an unknown job; the pipeline cannot do it, is not one of series, or is an `Ensemble`.
+        InputError: an unknown job; the pipeline cannot do it, is one of pictures or sounds, or is an `Ensemble`.
 
     Warns:
         InputWarning: the pipeline reads long series in pieces (windows), and the program reads each series whole.
@@ -58,15 +58,14 @@ def make_program(pipeline: Pipeline, job: Job) -> Program:
 
 
 def export_program(program: Program, path: str | Path) -> float:
-    """Write a program to an ONNX file, run it, and compare its outputs with PyTorch's; a file that differs is removed.
+    """Write a program to an ONNX file, and compare its outputs with PyTorch's; a file that differs is removed.
 
     Args:
         program: what `make_program` returned.
         path: a new .onnx file; missing folders above it are made.
 
     Returns:
-        The largest absolute difference between outputs of the file and of PyTorch; where the largest output is above 1,
-        the difference is divided by it.
+        The largest difference between outputs of the file and of PyTorch (see `largest_difference`).
 
     Raises:
         InputError: a path that exists or does not end in .onnx, or at which no file can be made.
@@ -108,7 +107,7 @@ def export_program(program: Program, path: str | Path) -> float:
 
 
 def _stable_sort() -> Callable[..., Any]:
-    """Return a function that translates torch's stable sort for the ONNX exporter, which has none.
+    """Return a function that translates torch's stable sort for the ONNX exporter, because ONNX has no such operation.
 
     It calls ONNX's TopK over all values, which keeps the order of equal ones.
     """
@@ -127,9 +126,9 @@ def _stable_sort() -> Callable[..., Any]:
 def largest_difference(program: Program, path: Path) -> float:
     """Return how much the outputs of an ONNX file differ from PyTorch's, for random series of three shapes.
 
-    It is the largest absolute difference over outputs and shapes. For an output whose largest absolute value is above
-    1, the difference is divided by that value. It is infinite if an output is not finite. Raises MissingExtra if the
-    extra `export` is not installed.
+    It is the largest absolute difference over outputs and shapes; infinite if an output is not finite. If an output's
+    largest absolute value is above 1, its difference is divided by that value. Raises MissingExtra if the extra
+    `export` is not installed.
 
     Args:
         program: the program, in evaluation mode.
@@ -149,17 +148,17 @@ def largest_difference(program: Program, path: Path) -> float:
 
 
 def random_feeds(program: Program, series: int, observations: int) -> Feeds:
-    """Draw inputs for a program, and return {name: tensor} in the order of `program.needs`; the same on each call.
+    """Draw random inputs for a program, the same on each call; return {name: tensor} in the order of its `needs`.
 
-    Values are like those of training, and times span as much as there. In "values" the columns of values are followed
-    by their errors and by the sides of limits (-1, 0, 1), if the program reads these. If it takes queries, there are 25
-    per series, within that span and up to a tenth of it beyond both ends.
+    Values are like those of training, and times span as much as there. In "values" the value columns are followed by
+    standard errors and by the sides of limits (-1, 0, 1), if the program reads these. A program that interpolates gets
+    25 query times per series, from a tenth of that span before its begin to a tenth after its end.
 
     Args:
         program: says which inputs it needs, and what training data were like.
         series: number of series.
         observations: number of observations to which each series is padded, at least 2. The first series has this
-            number of them, each other one a random number from 2 to it.
+            number of them; each other one has a random number from 2 to it.
     """
     draw, known = np.random.default_rng(series), program.preprocessor
     shape = (series, observations)
@@ -186,12 +185,12 @@ def random_feeds(program: Program, series: int, observations: int) -> Feeds:
 
 
 def _places(known: ObservationPreprocessor, draw: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
-    """Draw further positions, such as latitude and longitude, uniformly over the training set's range.
+    """Draw values of the position columns, such as latitude and longitude, uniformly over the training range.
 
     Args:
-        known: the preprocessor, which knows the ranges of the P positions.
+        known: the preprocessor, which knows the ranges of the P columns.
         draw: the random generator.
-        shape: numbers of series, and of observations or queries.
+        shape: two numbers: of series, and of observations or queries.
 
     Returns:
         float64 [*shape, P] in the table's units.
@@ -202,10 +201,10 @@ def _places(known: ObservationPreprocessor, draw: np.random.Generator, shape: tu
 
 
 def _static_codes(known: ObservationPreprocessor, series: int, draw: np.random.Generator) -> np.ndarray:
-    """Draw the static columns (one value per series), coded as a program reads them: float64 [series, columns].
+    """Draw random values of the static columns (one value per series), float64 [series, columns].
 
     Numbers are normal, with the mean and standard deviation of training, and NaN in about a fifth of the series. A
-    category is its index in the training's list of categories.
+    category is coded by its index in the training's list of categories.
 
     Args:
         known: the preprocessor, which has the columns.
@@ -222,10 +221,10 @@ def _static_codes(known: ObservationPreprocessor, series: int, draw: np.random.G
 
 
 def _dynamic(feeds: Feeds) -> dict[str, dict[int, Any]]:
-    """Return the axes of a program's inputs that may have any length in the file: {input: {axis: dimension}}.
+    """Return the axes of a program's inputs whose length is free in the ONNX file: {input: {axis: dimension}}.
 
     Axis 0 (series) is free in all inputs, and axis 1 (observations, or queries) in all but "static". The dimensions are
-    `torch.export.Dim` objects, one each for series, observations and queries, which the inputs share.
+    `torch.export.Dim` objects: one each for series, observations and queries, shared by the inputs.
     """
     series, observations, queries = (torch.export.Dim(name, min=1) for name in ("series", "observations", "queries"))
     second = {name: queries if name.startswith("query") else observations for name in feeds if name != "static"}
@@ -233,9 +232,9 @@ def _dynamic(feeds: Feeds) -> dict[str, dict[int, Any]]:
 
 
 def _name_outputs(graph: Any, names: tuple[str, ...]) -> None:
-    """Rename the outputs of an ONNX graph in place, to `names` in this order.
+    """Rename the outputs of an ONNX graph in place: they get `names`, in this order.
 
-    If another value of the graph has one of these names already, an underscore is appended to its name first.
+    If another value of the graph already has one of these names, an underscore is appended to its name first.
     """
     for node in graph:
         for value in node.outputs:

@@ -41,7 +41,7 @@ def write_report(
         outcome: the results of the run, after `scoring.score`.
         path: the file to write; missing folders above it are created.
         title: heading of the page.
-        class_names: {class: longer name for people}; a class that it lacks keeps its name.
+        class_names: {class: longer name for people}; a class that is absent here keeps its name.
         notes: sentences for the last section.
         anonymous: leave out ids and values of single examples, and the warnings, which may name some.
     """
@@ -60,12 +60,12 @@ def write_report(
 
 
 def render(title: str, verdict: str, sections: Sequence[Section]) -> str:
-    """Return the page as one string of HTML; it loads nothing and runs no script.
+    """Fill the page's template; return one string of HTML, which loads nothing from outside and runs no script.
 
     Args:
         title: heading of the page. It and all other texts are escaped.
         verdict: sentence below the title.
-        sections: in their order.
+        sections: the sections of the page, in their order.
     """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
@@ -80,19 +80,19 @@ def render(title: str, verdict: str, sections: Sequence[Section]) -> str:
 
 
 def data_uri(figure: Figure) -> str:
-    """Return a figure as a PNG image, 160 dots per inch, in a data URI; equal figures give equal texts."""
+    """Return a figure as a data URI, which holds a PNG image of 160 dots per inch; equal figures give equal texts."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=160)
     return f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}"
 
 
 def _verdict(outcome: Outcome) -> str:
-    """Return the sentence at the top of the page: a metric of the chosen method, and of the best other one.
+    """Return the sentence at the top of the page: the run's main metric, and that of the best other method.
 
-    The metric is that of the first of these tasks that was scored: classes (AUROC for two of them, accuracy for more),
-    numbers (RMSE of the first output), times to an event (concordance), interpolation (scaled RMSE of the first column
-    of values), reconstruction (scaled RMSE); for the last two the method is "model", the network. If none was, the
-    sentence is "Nothing was scored."
+    The metric is that of the first of these tasks that the run has scores of: classes (AUROC for two of them, accuracy
+    for more), numbers (RMSE of the first output), times to an event (concordance), interpolation (scaled RMSE of the
+    first value column), reconstruction (scaled RMSE). For the last two the run's method is the network. Without any
+    scores the sentence is "Nothing was scored."
     """
     metrics = outcome.metrics
     chosen = metrics.get("predictor", {}).get("chosen", "model")
@@ -127,14 +127,15 @@ def _per_cent(share: float) -> str:
 def _compared(
     says: str, methods: Mapping[str, Mapping[str, float]], name: str, chosen: str, form: Callable[[float], str]
 ) -> str:
-    """Return a sentence that compares a metric of the chosen method with that of the best other one.
+    """Return a sentence that compares a metric of the chosen method with that of the best other method.
 
-    Other methods without a finite value are left out; if there is none with one, the sentence is on the chosen method.
+    Other methods without a finite value are left out; if none is left, the sentence is about the chosen method alone.
 
     Args:
-        says: beginning of the sentence, in which the last {} stands for the metric of the chosen method.
+        says: beginning of the sentence, such as "the predicted class is right for {}"; its last {} is replaced by the
+            metric of the chosen method.
         methods: {method: {metric: value}}, named as in metrics.json; each has the metric.
-        name: name of the metric, which also says whether the least or the largest value is the best.
+        name: name of the metric, which also says whether the smallest or the largest value is the best.
         chosen: name of the chosen method.
         form: turns a value of the metric to text.
     """
@@ -147,9 +148,9 @@ def _compared(
 
 
 def _comparisons(outcome: Outcome) -> list[Section]:
-    """Return a list of one section, with the tables that compare methods; an empty list if nothing was scored.
+    """Return the section with the tables that compare methods, in a list; the list is empty if nothing was scored.
 
-    For labels the text of the section says which method predicts, and why.
+    If the run predicts labels, the text of the section says which method predicts them, and why.
     """
     tables = comparisons(outcome.metrics)
     explanation = "The same data given to each method; the best value is bold."
@@ -161,9 +162,9 @@ def _comparisons(outcome: Outcome) -> list[Section]:
 
 
 def _data(outcome: Outcome, anonymous: bool) -> Section:
-    """Return the section on the data: counts, lengths, how it was read, split, scaling, and the run's warnings.
+    """Return the section on the data: counts, lengths, how it was read, split and scaled, and the run's warnings.
 
-    With `anonymous` the warnings, which may name series, are only counted.
+    With `anonymous` only the number of warnings is given, because they may name series.
     """
     preprocessor, dataset, split = outcome.pipeline.preprocessor, outcome.dataset, outcome.metrics["series"]
     assert preprocessor is not None
@@ -213,7 +214,7 @@ def _run(outcome: Outcome) -> Section:
 
 
 def _notes(outcome: Outcome, notes: tuple[str, ...], anonymous: bool) -> Section:
-    """Return the last section: the sentences `notes`, and one on the private data that the page holds.
+    """Return the last section: the sentences `notes`, and one on the private data that the page shows.
 
     `anonymous` says whether ids and values of single examples are left out of the page.
     """
@@ -235,8 +236,8 @@ def _notes(outcome: Outcome, notes: tuple[str, ...], anonymous: bool) -> Section
 
 
 def _pairs(facts: Mapping[str, object], title: str = "", caption: str = "") -> Table:
-    """Return facts {name: value} as a table of two columns without a head: the name, and the value as text.
+    """Return facts {name: value} as a table of two columns without a head: the names, and the values as text.
 
-    Values are written as `cell_text` does it. `title` and `caption` stand above the table.
+    `cell_text` makes the texts. `title` and `caption` stand above the table.
     """
     return Table([(name, {"": cell_text(value)}) for name, value in facts.items()], title, caption=caption)

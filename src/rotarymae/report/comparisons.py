@@ -25,14 +25,14 @@ CHANNEL_ROWS = 20  # rows of a table of channels
 
 
 def comparisons(metrics: Mapping[str, Any]) -> list[Table]:
-    """Return the tables that compare methods; [] if nothing was scored.
+    """Return the tables that compare the methods of a run by their scores; [] if nothing was scored.
 
-    Tables of classes, numbers, times to an event, early predictions and hidden patches have a row per method. So has a
-    table of means and deviations over folds, which follows the scores of a cross-validation. Tables of errors at hidden
-    observations have a row per column of values, or per channel, and a column per method (see `error_table`).
+    Tables for classes, numbers, times to an event, early predictions, and hidden patches have one row per method. With
+    a cross-validation, tables of means and deviations over folds follow. Tables of errors at hidden observations have a
+    row per value column or channel, and a column per method (see `error_table`).
 
     Args:
-        metrics: the content of a metrics.json. A table whose scores it lacks is left out.
+        metrics: the content of a metrics.json. Tables are made for the scores that it has.
     """
     ahead = metrics.get("horizon")
     tables, where = [], f"on {scored_words(metrics)}" if ahead is None else f"up to {ahead} ahead"
@@ -57,14 +57,14 @@ def comparisons(metrics: Mapping[str, Any]) -> list[Table]:
 
 
 def _interpolations(values: Mapping[str, Any], where: str) -> Iterator[Table]:
-    """Yield two tables of root mean squared errors at hidden observations, with the columns of `error_table`.
+    """Yield two tables of root mean squared errors at hidden observations, one scaled, one in units; see `error_table`.
 
-    The first has a row per column of values, with errors scaled and over all channels. The second has a row per column
-    of values and channel, or per column of values without channels, with errors in its unit. If these are more than 20,
-    it has the 20 in which the model's scaled error is largest, in this order.
+    The first has a row per value column, with errors that are scaled and taken over all channels. The second has a row
+    per value column and channel (without channels: per value column), with errors in the column's unit. If these are
+    more than 20, only the 20 with the model's largest scaled errors are shown, the largest first.
 
     Args:
-        values: {column of values: scores}, "interpolation" of metrics.json; {} yields no table.
+        values: {value column: scores}, the entry "interpolation" of metrics.json; {} yields no table.
         where: words for the series that were scored, for the titles.
     """
     if not values:
@@ -83,16 +83,16 @@ def _interpolations(values: Mapping[str, Any], where: str) -> Iterator[Table]:
 
 
 def error_table(title: str, parts: Iterable[tuple[str, Any]], error: str, caption: str) -> Table:
-    """Return a table of errors at hidden observations: a row per part, a column per method, the smallest error bold.
+    """Return a table of errors at hidden observations, with a column per method; the smallest error of a row is bold.
 
-    Further columns are the share of hidden observations inside each predicted band, such as that of 95 % (none without
-    bands), and how many hidden observations are compared.
+    Further columns hold the share of hidden observations inside each predicted band, such as that of 95 % (none without
+    bands), and the number of hidden observations.
 
     Args:
         title, caption: of the table.
-        parts: pairs (name, scores) of the rows: columns of values, channels or distances, with scores as in
+        parts: pairs (name, scores), one for each row: a value column, channel or distance, with scores as in
             metrics.json.
-        error: name of the metric, as in metrics.json, that the columns of methods hold.
+        error: name of the metric to show, as in metrics.json.
     """
     rows = []
     for name, scores in parts:
@@ -106,13 +106,12 @@ def error_table(title: str, parts: Iterable[tuple[str, Any]], error: str, captio
 def _methods(title: str, methods: Mapping[str, Mapping[str, float]], caption: str = "") -> Table:
     """Return a table with a row per method and a column per metric, the best value of each metric in bold.
 
-    Some metrics have no bold value: those of which neither high nor low is better, and those that the trained model
-    lacks.
+    A metric has no bold value if neither high nor low is better, or if the trained model has no value of it.
 
     Args:
         title, caption: of the table.
         methods: {method: {metric: value}}, named as in metrics.json; the trained model is "model" and must be there.
-            In the table methods and metrics have longer names.
+            The table shows longer names.
     """
     rows: dict[str, dict[str, object]] = {name: {**row} for name, row in rows_in_words(methods).items()}
     for metric in (metric_of(name) for name in methods["model"]):
@@ -124,10 +123,10 @@ def _methods(title: str, methods: Mapping[str, Mapping[str, float]], caption: st
 
 
 def _with_best(values: Mapping[str, Any], better: Any) -> dict[str, object]:
-    """Return {name: number} with the best finite number as a `Best`, which a table shows in bold.
+    """Mark the best number of {name: number} as `Best`, which a table shows in bold; return the result.
 
-    Equally good ones are all `Best`. Nothing is changed if fewer than two numbers are finite. `better` is the function
-    that chooses the best of a list: min or max.
+    Several equally good ones are all marked. Nothing is marked if fewer than two numbers are finite. `better` is the
+    function that chooses the best of a list: min or max.
     """
     finite = [x for x in values.values() if math.isfinite(x)]
     best = better(finite) if len(finite) > 1 else None

@@ -35,7 +35,7 @@ class Table:
 
     @property
     def columns(self) -> list[str]:
-        """Names of all columns, in the order in which the rows first have them."""
+        """Names of all columns, in the order in which they first occur in the rows."""
         return list(dict.fromkeys(column for _, row in self.rows for column in row))
 
 
@@ -72,11 +72,11 @@ class Section:
 
 
 def cell_text(value: object) -> str:
-    """Return a value as text, such as 12,345 or 0.7035 or 3.21e-05; None and NaN become a dash.
+    """Return a value as text for a table's cell, such as 12,345 or 0.7035 or 3.21e-05; None and NaN become a dash.
 
-    Integers have all their digits. Other numbers have four significant ones, but are rounded to whole numbers where
-    their size is from 1,000 to 10 million. Booleans become yes and no. Lists and tuples become their values with commas
-    between, dictionaries "a: 1, b: 2"; an empty one becomes a dash. Anything else becomes str(value).
+    Integers have all their digits. Other numbers have four significant digits; from 1,000 to 10 million they are
+    rounded to whole numbers. Booleans become yes and no. Lists and tuples become "a, b", dictionaries "a: 1, b: 2"; an
+    empty one becomes a dash. Anything else becomes str(value).
     """
     if isinstance(value, Mapping):
         return ", ".join(f"{name}: {cell_text(one)}" for name, one in value.items()) or "–"

@@ -64,10 +64,10 @@ class Picture:
 
 
 def draw_series(outcome: Outcome) -> Parts:
-    """Yield drawings of six scored series (fewer if there are fewer), one drawing each.
+    """Yield drawings of six of the scored series, drawn at random (always the same), one drawing for each.
 
-    The same ones are chosen each time, at random. Each drawing shows the visible and the hidden observations, the
-    predicted curve and its bands, by the first column of values. Nothing is yielded if the run did not interpolate.
+    A drawing shows the visible and the hidden observations of the first value column, the predicted curve and its
+    bands. Fewer than six series are all drawn. Nothing is yielded if the run did not interpolate.
     """
     if outcome.visible is None or outcome.hidden is None:
         return
@@ -88,16 +88,15 @@ def draw_series(outcome: Outcome) -> Parts:
 
 
 def _draw_observations(outcome: Outcome, parts: tuple[Any, ...], caption: str, **marks: Any) -> Drawing:
-    """Draw one series in the table's units, by the first column of values, with error bars where errors are known.
+    """Draw one series: the first value column against time, in the table's units, with error bars if errors are known.
 
     Only the 12 channels with most observations are drawn.
 
     Args:
         outcome: the results of the run, for the names of columns and channels.
-        parts: the series as a `Series`, or several parts of it, such as what was visible and what was hidden; at least
-            one.
-        caption: sentences for the caption of the drawing. Others are added: what error bars are, and how many channels
-            are drawn where some are left out.
+        parts: the series as a `Series`, or as several that make it up, such as its visible and its hidden observations.
+        caption: sentences for the caption of the drawing. Sentences on error bars and on channels that are not drawn
+            are added.
         **marks: the arguments `hidden` (bool, for the observations of all parts in their order) and `curve` of
             `plots.interpolation`.
     """
@@ -133,12 +132,12 @@ def _draw_observations(outcome: Outcome, parts: tuple[Any, ...], caption: str, *
 
 
 def draw_reconstructions(outcome: Outcome) -> Parts:
-    """Yield drawings of six scored pictures, videos or sounds (fewer if there are fewer), chosen at random, one each.
+    """Yield drawings of six scored pictures, videos or sounds, drawn at random (always the same), one for each.
 
-    Each shows the array, what the model saw of it, and the reconstruction of its hidden patches. Of a video the first
-    frame is shown; of a sound the spectrogram, with time from left to right and low frequencies at the bottom. Three
-    channels are colours; of any other number the first channel is shown. Nothing is yielded if the run reconstructed
-    none.
+    A drawing shows the input, what the model saw of it, and the reconstruction of its hidden patches. A video is shown
+    by its first frame; a sound by its spectrogram, with time from left to right and low frequencies at the bottom.
+    Three channels are shown as colours; otherwise the first channel is shown. Fewer than six inputs are all drawn.
+    Nothing is yielded if the run reconstructed none.
     """
     dataset: Any = outcome.dataset
     rows = outcome.split.scored[dataset.lengths[outcome.split.scored] >= 2]  # as `score` reconstructs them
@@ -163,12 +162,12 @@ def draw_reconstructions(outcome: Outcome) -> Parts:
 
 
 def draw_bands(outcome: Outcome) -> Parts:
-    """Yield a table with a row for each band, an interval that is to hold a share of values such as 95 %.
+    """Yield a table of prediction bands: the share of hidden observations inside each, and a verdict on it.
 
-    A row has the share of hidden observations that are inside, and whether this is as promised. If metrics.json has
-    several groups of hidden observations, by their distance to the nearest visible one, the drawing of
-    `draw_by_distance` follows. Only the first column of values counts. Nothing is yielded if the run did not
-    interpolate, or if the model predicts no bands.
+    A band is an interval that should hold a given share of values, such as 95 %; the table has a row for each. If
+    metrics.json has several groups of hidden observations, by their distance to the nearest visible one, the drawing of
+    `draw_by_distance` follows. Only the first value column counts. Nothing is yielded if the run did not interpolate,
+    or if the model predicts no bands.
     """
     scores = next(iter(outcome.metrics.get("interpolation", {}).values()), {})
     points, rows = scores.get("hidden_observations", 0), []
@@ -188,14 +187,14 @@ def draw_bands(outcome: Outcome) -> Parts:
 
 
 def draw_by_distance(rows: list[dict[str, Any]], unit: float) -> Drawing:
-    """Draw errors of all methods, and the shares of hidden observations inside bands, by distance.
+    """Draw the errors of all methods, and the shares of hidden observations inside bands, by distance.
 
     The distance is that of a hidden observation to the nearest visible one, in the table's unit of time.
 
     Args:
-        rows: "by_distance" of the interpolation's scores in metrics.json: groups of hidden observations, near first, at
-            least one.
-        unit: the table's time in one unit of position, the unit in which `rows` have distances.
+        rows: the entry "by_distance" of an interpolation's scores in metrics.json: groups of hidden observations,
+            nearest first, at least one.
+        unit: factor that turns the distances in `rows` into the table's unit of time.
     """
     figure, at = Figure((9.2, 3.6)), np.arange(len(rows))
     left, right = figure.subplots(1, 2)
@@ -223,12 +222,12 @@ def draw_by_distance(rows: list[dict[str, Any]], unit: float) -> Drawing:
 
 
 def verdict(promise: float, share: float, points: int) -> str:
-    """Return "as promised", "too narrow" or "too wide" for a band.
+    """Judge a predicted band: return "as promised", "too narrow" or "too wide".
 
-    It is as promised if the two shares differ by at most 0.02, or by at most two standard errors where that is more.
+    It is as promised if the two shares differ by at most 0.02, or by at most two standard errors if that is more.
 
     Args:
-        promise: the band's nominal share of hidden observations inside, such as 0.95.
+        promise: the share of hidden observations that should be inside, such as 0.95.
         share: the share of hidden observations that were inside.
         points: number of hidden observations, taken as independent.
     """
@@ -239,9 +238,9 @@ def verdict(promise: float, share: float, points: int) -> str:
 
 
 def _class_predictions(outcome: Outcome) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """Return the true classes int [n] of the n scored series, the decided ones int [n], and probabilities [n, K].
+    """Return true classes int [n], predicted classes int [n] and probabilities [n, K] of the n scored series.
 
-    Classes are numbers from 0, the places in `outcome.classes`, which has K. None if the run predicts no classes.
+    Classes are numbers from 0, indices into the K `outcome.classes`. Returns None if the run predicts no classes.
     """
     labels: Any = outcome.pipeline.labels
     if not outcome.classes or outcome.predicted is None or outcome.labels is None:
@@ -277,13 +276,13 @@ def draw_classes(outcome: Outcome) -> Parts:
 def class_table(labels: np.ndarray, predicted: np.ndarray, names: tuple[str, ...], scored: str) -> Table:
     """Return a table with a row per class: precision, recall, F1 and the number of series.
 
-    A last row has the means of precision, recall and F1, and the number of all series. The means are over the classes
-    that some series has or is taken for, each counting equally. What is undefined, such as the precision of a class
-    that no series is taken for, is 0.
+    A last row has the means of precision, recall and F1, and the number of all series. The means give each class equal
+    weight; classes that no series has, and that are never predicted, are left out. What is undefined, such as the
+    precision of a class that is never predicted, is 0.
 
     Args:
-        labels, predicted: int [n], true and decided class numbers from 0 of the n scored series.
-        names: of all classes, for the rows.
+        labels, predicted: int [n], true and predicted class numbers from 0 of the n scored series.
+        names: names of all classes, for the rows.
         scored: words for the series that are scored, for the caption.
     """
     each: Any = precision_recall_fscore_support(labels, predicted, labels=range(len(names)), zero_division=0)  # pyright: ignore
@@ -296,10 +295,10 @@ def class_table(labels: np.ndarray, predicted: np.ndarray, names: tuple[str, ...
 
 
 def draw_mistakes(outcome: Outcome) -> Parts:
-    """Yield drawings of at most three scored series that were predicted wrong, one drawing each.
+    """Yield drawings of at most three scored series with wrong predictions, one drawing for each.
 
-    For classes they are one series of each of the three most frequent confusions; for a regression the three with the
-    largest errors. Nothing is yielded for times to an event, for pictures, videos and sounds, or without labels.
+    For classes it is one series of each of the three most frequent confusions; for a regression the three series with
+    the largest errors. Nothing is yielded for times to an event, for pictures, videos and sounds, or without labels.
     """
     predictions, at, dataset = _class_predictions(outcome), outcome.split.scored, outcome.dataset
     if dataset.kind == "patches":
@@ -319,11 +318,12 @@ def confusions(
 ) -> Iterator[tuple[int, str]]:
     """Yield (index, caption) of one wrongly predicted series for each of the three most frequent confusions.
 
-    A confusion is a pair of a true class and another class that was decided. The series is the one whose decided class
-    has the largest probability. The most frequent confusion is first; if there are fewer than three, fewer are yielded.
+    A confusion is a pair of a true class and another class that was predicted. Of its series the one is taken whose
+    predicted class has the largest probability. The most frequent confusion comes first; there may be fewer than three.
 
     Args:
-        labels, predicted: int [n], true and decided class numbers from 0. The index that is yielded is into these.
+        labels, predicted: int [n], true and predicted class numbers from 0 of n series. The index is one of these
+            series.
         probabilities: [n, K] probabilities of the K classes.
         names: [K] names of the classes, for the captions.
     """
@@ -340,8 +340,8 @@ def confusions(
 def _largest_errors(outcome: Outcome) -> Iterator[tuple[int, str]]:
     """Yield (index, caption) of the three scored series with the largest errors of a regression's first output.
 
-    The largest error is first. The index counts the scored series. Series without a label for this output are left out,
-    so that fewer than three may be yielded.
+    The largest error comes first. The index counts the scored series. Series without a label for this output are left
+    out, so there may be fewer than three.
     """
     at = outcome.split.scored
     truth = np.asarray(outcome.labels, np.float64).reshape(len(outcome.dataset), -1)[at, 0]
@@ -353,9 +353,9 @@ def _largest_errors(outcome: Outcome) -> Iterator[tuple[int, str]]:
 
 
 def draw_thresholds(outcome: Outcome) -> Parts:
-    """Yield one drawing: the ROC curve and the precision-recall curve of the second of two classes.
+    """Yield one drawing for two classes: the ROC and the precision-recall curve, with the second as positive.
 
-    Nothing is yielded for another number of classes, without classes, or if all scored series are of one class.
+    Nothing is yielded for another number of classes, for other tasks, or if all scored series are of one class.
     """
     predictions = _class_predictions(outcome)
     if predictions is None or len(outcome.classes) != 2 or len(np.unique(predictions[0])) < 2:
@@ -368,10 +368,10 @@ def draw_thresholds(outcome: Outcome) -> Parts:
 
 
 def draw_reliability(outcome: Outcome) -> Parts:
-    """Yield one drawing: the share of most probable classes that are right, by their probability.
+    """Yield one drawing, a reliability diagram: how often the most probable class is right, by its probability.
 
-    Series are put into at most ten bins of about equally many by this probability. Nothing is yielded without classes,
-    or with fewer than 20 scored series.
+    Series are put into at most ten bins of about equal size by this probability. Nothing is yielded without classes, or
+    with fewer than 20 scored series.
     """
     predictions = _class_predictions(outcome)
     if predictions is None or len(predictions[0]) < 20:
@@ -388,8 +388,8 @@ def draw_reliability(outcome: Outcome) -> Parts:
 def draw_regression(outcome: Outcome) -> Parts:
     """Yield a drawing of predicted against true values of the scored series for each output of a regression.
 
-    Series without a label for an output are left out of its drawing; an output without any has none. Nothing is yielded
-    for other tasks.
+    Series without a true value of an output are left out of its drawing; an output without any has no drawing. Nothing
+    is yielded for other tasks.
     """
     if "regression" not in outcome.metrics or outcome.predicted is None or outcome.labels is None:
         return
@@ -408,10 +408,10 @@ def draw_regression(outcome: Outcome) -> Parts:
 
 
 def draw_survival(outcome: Outcome) -> Parts:
-    """Yield one drawing of times to an event: predicted survival next to Kaplan and Meier's estimate.
+    """Yield one drawing of times to an event: predicted survival curves next to Kaplan and Meier's estimates.
 
-    Both are of groups of scored series: thirds by predicted expected time, or fewer groups where one would have less
-    than 20 series. Nothing is yielded for other tasks.
+    Both are shown for three groups of scored series: the thirds with the shortest, middle and longest predicted times.
+    There are fewer groups if one would have less than 20 series. Nothing is yielded for other tasks.
     """
     labels: Any = outcome.pipeline.labels
     at = outcome.split.scored
@@ -437,7 +437,7 @@ def draw_survival(outcome: Outcome) -> Parts:
 def draw_learning(outcome: Outcome) -> Parts:
     """Yield a drawing of training and validation losses by epoch for pre-training, then one for fine-tuning.
 
-    A training that was not made has no drawing; without validation series there is no curve of validation losses.
+    A stage that was not trained has no drawing; without validation series there is no curve of validation losses.
     """
     for stage, result in (("pre-training", outcome.fit.pretraining), ("fine-tuning", outcome.fit.finetuning)):
         history: Any = [] if result is None else result.history

@@ -79,19 +79,20 @@ def embeddings(
     stage: ModelStage = "pretrained",
     precision: Precision = "auto",
 ) -> Question:
-    """Return the `Question` for the embedding of each series: one row with the columns e0, e1, ... (float32).
+    """Return the `Question` (what to compute) for the embedding of each series: a row e0, e1, ... (float32).
 
     Args:
         model: a pipeline, which is used as it is; or the folder or name of one, which is loaded.
-        pool: "mean" or "max" over a series' observations, "cls" for the [CLS] token, or "auto" for what the model was
-            trained to use; for a pre-trained model that is the mean.
-        stage: which model of a pipeline that is loaded here is used, "pretrained" (the autoencoder) or "finetuned". If
-            there is no autoencoder, "pretrained" uses the fine-tuned model.
-        precision: number format of matrix products ("auto", "fp32", "bf16") of a pipeline that is loaded here.
+        pool: how the vectors of a series' observations become one: "mean" or "max" over them, "cls" for the [CLS]
+            token, or "auto" for what the model was trained to use (for a pre-trained model the mean).
+        stage: which model of a loaded pipeline is used, "pretrained" (the autoencoder) or "finetuned". Without an
+            autoencoder, "pretrained" uses the fine-tuned model. Not used if `model` is a pipeline.
+        precision: number format of matrix products ("auto", "fp32", "bf16") of a loaded pipeline.
 
     Raises:
         InputError: an unknown `pool` or `stage`; stage "finetuned" of a folder without such a model; the folder of a
-            cross-validation. Answering raises it for a pipeline of a cross-validation, and a pool that the model lacks.
+            cross-validation. If `model` is the pipeline of a cross-validation, or lacks what `pool` needs, the error
+            comes when embeddings are computed.
         ModelDirectoryError: a folder that is no whole model.
     """
     choose("pool", pool, get_args(AutoPool))
@@ -115,18 +116,18 @@ def embeddings(
 def predictions(
     model: Any, predictor: str = "auto", anomaly_score: bool = False, precision: Precision = "auto"
 ) -> Question:
-    """Return the `Question` for the prediction of each series: class and probabilities, value and interval, or time.
+    """Return the `Question` (what to compute) for the prediction of each series: class, number or time to event.
 
     Its answers have one row per series, with the columns of `prediction_columns`: "predicted" ("predicted_0" and so on
-    for several numbers) and, for classes, "probability_NAME" of each; for numbers, the edges of the 90 % interval, if
-    the pipeline has intervals; for times to an event, "survival_TIME" at some times.
+    for several numbers). Classes also have "probability_NAME" for each; numbers the edges of the 90 % interval, if the
+    pipeline has intervals; times to an event "survival_TIME" at some times.
 
     Args:
         model: a pipeline; or the folder or name of one, which is loaded by `rotarymae.load`.
         predictor: "model" (the network), "features" (boosted trees), "combined", or "auto" for what the fit chose.
         anomaly_score: whether to add "anomaly_score" (see `Pipeline.anomaly_score`) as the last column; it is empty for
             a series without a score. For a pipeline without labels it is then the only column.
-        precision: number format of matrix products ("auto", "fp32", "bf16") of a pipeline that is loaded here.
+        precision: number format of matrix products ("auto", "fp32", "bf16") of a loaded pipeline.
 
     Raises:
         InputError: a pipeline without labels, unless only `anomaly_score` is asked for; a predictor that the pipeline
@@ -156,9 +157,10 @@ def predictions(
 
 
 def _anomaly_scores(pipeline: Pipeline) -> Question:
-    """Return the `Question` for how odd each series is: one row with "anomaly_score" (see `Pipeline.anomaly_score`).
+    """Return the `Question` (what to compute) for how unusual each series is: one row with the column "anomaly_score".
 
-    The cell is empty for a series without a score. Raises InputError for a pipeline without an autoencoder.
+    See `Pipeline.anomaly_score`; the cell is empty for a series without a score. Raises InputError for a pipeline
+    without an autoencoder.
     """
     pretrained = pipeline.pretrained
 
@@ -171,13 +173,14 @@ def _anomaly_scores(pipeline: Pipeline) -> Question:
 
 
 def anomalies(pipeline: Pipeline) -> Question:
-    """Return the `Question` for how odd each observation is, and the stretch around it, given the rest of its series.
+    """Return the `Question` (what to compute) for how unusual each observation is, given the rest of its series.
 
-    Its answers have one row per observation. Columns are "time", "channel" (if there are channels), the values, their
-    limits ("NAME_limit", if there are limits), and for each column of values two scores, empty where there is none:
-    "anomaly_score" (see `Pipeline.observation_scores`) and "stretch_score" (see `Pipeline.stretch_scores`). If there
-    are several columns of values, they are called "NAME_anomaly_score" and "NAME_stretch_score". Raises InputError for
-    a pipeline without an autoencoder; answering does for one of arrays.
+    Its answers have one row per observation, with the columns "time", "channel" (if there are channels), the values,
+    their limits ("NAME_limit", if there are limits), and two scores for each value column: "anomaly_score" for the
+    observation alone (see `Pipeline.observation_scores`) and "stretch_score" for the stretch around it (see
+    `Pipeline.stretch_scores`). They are empty where there is no score. With several value columns they are called
+    "NAME_anomaly_score" and "NAME_stretch_score". Raises InputError for a pipeline without an autoencoder; one of
+    pictures or sounds is refused when scores are computed.
     """
     pipeline = pipeline.pretrained
 
@@ -191,13 +194,13 @@ def anomalies(pipeline: Pipeline) -> Question:
 
 
 def importances(pipeline: Pipeline) -> Question:
-    """Return the `Question` for how important each observation is for what is predicted of its series.
+    """Return the `Question` (what to compute) for how much each observation matters for the prediction of its series.
 
-    Its answers have one row per observation. Columns are "time", "channel" (if there are channels), the values, their
-    limits ("NAME_limit", if there are limits), "importance" (see `Pipeline.importance`), and "predicted" (or
-    "predicted_0" and so on for several outputs), what the network alone predicts for the series. The importance is
-    empty for series of one observation, and for series with more observations than the model reads at a time; answering
-    warns (InputWarning) of the latter.
+    Its answers have one row per observation, with the columns "time", "channel" (if there are channels), the values,
+    their limits ("NAME_limit", if there are limits), "importance" (see `Pipeline.importance`), and "predicted" (or
+    "predicted_0" and so on for several outputs), the network's prediction for the series. The importance is empty for
+    series of one observation, and for series with more observations than the model reads at a time; an InputWarning
+    names the latter.
 
     Args:
         pipeline: a fine-tuned pipeline of series.
@@ -239,11 +242,10 @@ def importances(pipeline: Pipeline) -> Question:
 def values(
     pipeline: Pipeline, points: int = 100, times: Sequence[float | str] = (), at: QueryTable | None = None
 ) -> Question:
-    """Return a `Question` for the predicted values, with bands, of each series at given times.
+    """Return the `Question` (what to compute) for each series' predicted values at given times, with prediction bands.
 
-    Its answers have a row per query (a time, and a channel if there are channels) with the columns of
-    `interpolation_columns`: "time", "channel", for each column of values NAME, NAME_std, NAME_lower95, NAME_upper95 and
-    so on, and "distance".
+    Its answers have one row per time (and channel, if there are channels) with the columns of `interpolation_columns`:
+    "time", "channel", for each value column NAME, NAME_std, NAME_lower95, NAME_upper95 and so on, and "distance".
 
     Args:
         pipeline: has an autoencoder of series.
@@ -253,8 +255,8 @@ def values(
         at: used in place of `points` and `times`: a table of ids, times and channels. None for no table.
 
     Raises:
-        InputError: a pipeline without an autoencoder. Answering raises it for one of arrays, less than one of `points`,
-            and what is no time.
+        InputError: a pipeline without an autoencoder. When values are computed: a pipeline of pictures or sounds, less
+            than one of `points`, or text in `times` that is no time.
     """
     pipeline = pipeline.pretrained
 
@@ -286,5 +288,5 @@ def values(
 
 
 def _one_row_each(columns: dict[str, Any], series: int) -> Answers:
-    """Return `Answers` with one row per series, for `series` = S series and columns {name: Arrow array [S]}."""
+    """Return `Answers` with one row for each of `series` = S series, from columns {name: Arrow array [S]}."""
     return Answers(pa.table(columns), np.ones(series, np.int64))

@@ -58,7 +58,7 @@ class Shard:
     name: str
 
     def is_done(self) -> bool:
-        """Return whether the output exists and is not older than the input."""
+        """Return whether the output file exists and is not older than the input file."""
         return self.output.exists() and self.output.stat().st_mtime_ns >= self.source.stat().st_mtime_ns
 
 
@@ -82,7 +82,7 @@ class ShardedJob:
     layout: TableSchema
 
     def identity(self) -> dict[str, Any]:
-        """Return the content of the manifest, for JSON: all that outputs depend on, besides the input files."""
+        """Return the content of the manifest, as JSON can hold it: all that outputs depend on besides the inputs."""
         layout = json.loads(json.dumps(asdict(self.layout)))
         return {"job": self.name, "model": model_checksum(self.model), "options": self.options, "layout": layout}
 
@@ -105,13 +105,14 @@ class ShardTotals:
 def answer_shards(
     work: ShardedJob, table: Path, out: Path, workers: int = 1, on_step: Callable[[int, int], None] | None = None
 ) -> ShardTotals:
-    """Write one Parquet file of answers for every input file (shard) of a folder or pattern of paths.
+    """Compute one Parquet file of results for every input file (shard) of a folder or pattern of paths.
 
-    An output has the name of its input, with the suffix .parquet. If it exists and is not older than the input, it is
-    left alone; all older ones are removed first. A series whose rows lie in several files gets an answer from each.
+    An output has the name of its input, with the suffix .parquet. Outputs that are not older than their input are left
+    alone, so that an interrupted job can be continued; older ones are removed first. A series whose rows lie in several
+    files gets a result from each.
 
     Args:
-        work: the question, and the layout of the files.
+        work: what to compute, and the layout of the files.
         table: a folder of tables, or a pattern of paths.
         out: the folder of outputs, which is created if it is missing.
         workers: number of processes on this computer, at least 1; 1 is this process alone. Other computers may work on
@@ -120,16 +121,16 @@ def answer_shards(
 
     Raises:
         InputError: fewer than one worker; `out` holds outputs of another model, other options or something else, or
-            cannot be written; no model; what `find_shards` refuses; a damaged output. What `work.open` raises, if
-            `workers` is 1.
-        ShardsFailed: some files cannot be answered; all others are done.
-        RotaryMAEError: a worker was killed, or `work.open` failed in it; the same command continues with the rest.
-        OSError, MemoryError: the disk or the memory is full; the same command continues with the rest.
+            cannot be written; no model; what `find_shards` refuses; a damaged output. With one worker also what
+            `work.open` raises.
+        ShardsFailed: some files failed; all others are done.
+        RotaryMAEError: a worker was killed, or `work.open` failed in it; the same call continues with the rest.
+        OSError, MemoryError: the disk or the memory is full; the same call continues with the rest.
         KeyboardInterrupt: with a note on how many files are done.
 
     Warns:
-        InputWarning: what the question warns of, with the file's name; for "embed" and "predict" with at most a million
-            rows, series whose rows are spread over several files.
+        InputWarning: each warning of the computation, with the file's name; for "embed" and "predict" with at most a
+            million rows, also series whose rows are spread over several files.
     """
     if workers < 1:
         raise InputError(f"workers is {workers}, and at least one process must do the work; give 1 or more.")
@@ -172,17 +173,17 @@ def answer_shards(
 
 
 def find_shards(table: Path, out: Path) -> list[Shard]:
-    """Return the pairs of input and output file for a folder or a pattern of paths, sorted by input.
+    """Return a `Shard` (input and output file) for each file of a folder or a pattern of paths, sorted by input.
 
-    An output lies below `out` as its input lies below the folder (for a pattern: below the inputs' common folder), and
-    ends in .parquet. Nothing is written.
+    Outputs end in .parquet and have the same paths below `out` as inputs have below the folder (for a pattern: below
+    their common folder): "tables/a/x.csv" → "out/a/x.parquet". Nothing is written.
 
     Args:
         table: a folder of tables, or a pattern of paths.
         out: the folder of outputs, which need not exist.
 
     Raises:
-        InputError: no input files; two inputs whose outputs would have one name; `out` lies among the inputs.
+        InputError: no input files; two inputs with the same output file; `out` lies among the inputs.
     """
     paths = table_files(table)
     base = table if table.is_dir() else Path(os.path.commonpath([path.parent for path in paths]))
@@ -200,7 +201,7 @@ def find_shards(table: Path, out: Path) -> list[Shard]:
 
 
 def _rows_of(shard: Shard) -> int:
-    """Return the number of rows of an output; raise InputError if it is no Parquet file, as after a crash."""
+    """Return the number of rows of an output file; raise InputError if it is no Parquet file, as after a crash."""
     try:
         return pq.read_metadata(shard.output).num_rows
     except pa.ArrowException as error:
@@ -208,10 +209,10 @@ def _rows_of(shard: Shard) -> int:
 
 
 def model_checksum(model: Path) -> str:
-    """Return the SHA-256, as hexadecimal digits, of a model's config.json, which holds those of its other files.
+    """Return a checksum of a model: the SHA-256 of its config.json, which holds the checksums of its other files.
 
-    For a cross-validation it is that of the config.json of all folds together. `model` is a folder, or a name that
-    `find_model` finds, which says what is raised.
+    It is a text of hexadecimal digits. For a cross-validation the config.json of all folds are joined. `model` is a
+    folder, or a name for `find_model`, which also says what is raised.
     """
     configs = sorted(find_model(model).rglob(CONFIG))
     return hashlib.sha256(b"".join(path.read_bytes() for path in configs)).hexdigest()
@@ -220,9 +221,9 @@ def model_checksum(model: Path) -> str:
 def _open_folder(out: Path, identity: dict[str, Any]) -> None:
     """Create a folder of outputs with its manifest, or check that an existing folder has the same manifest.
 
-    A folder with nothing but hidden files counts as new. The manifest holds the `identity` of a `ShardedJob`. Raises
-    InputError for a folder that cannot be written; one that has files, but no manifest of these fields; or (code
-    "other-shards") one with the manifest of another job.
+    The manifest holds the `identity` of a `ShardedJob`. A folder with nothing but hidden files counts as new. Raises
+    InputError for a folder that cannot be written; for a folder with files, but without such a manifest; and, with the
+    code "other-shards", for the manifest of another job.
     """
     manifest, kept = out / MANIFEST, None
     try:
@@ -250,20 +251,20 @@ Answered = tuple[Shard, str | None]  # the shard, and the reason as text if it c
 
 
 def _in_this_process(work: ShardedJob, shards: Sequence[Shard]) -> Iterator[Answered]:
-    """Open the question and answer shards one after another; yield (shard, None or why it failed) for each."""
+    """Load the model, and compute the shards' outputs one by one; yield (shard, None or why it failed) for each."""
     question = work.open()
     for shard in shards:
         yield shard, _answer(question, work.layout, shard)
 
 
 def _in_workers(work: ShardedJob, shards: Sequence[Shard], workers: int) -> Iterator[Answered]:
-    """Answer shards in worker processes; yield (shard, None or why it failed) for each, as soon as it is done.
+    """Compute the outputs of shards in worker processes; yield (shard, None or why it failed) as soon as each is done.
 
-    At most `workers` processes are started, and at most one per shard, of which there is one at least. They share the
-    processor's threads; each opens the question once. They end when the generator or this process does.
+    There are at most `workers` processes, and at most one per shard; there must be a shard. They share the processor's
+    threads; each loads the model once. They end when the generator or this process does.
 
     Raises:
-        RotaryMAEError: a worker ended, as when it is killed, or could not open the question.
+        RotaryMAEError: a worker ended, as when it is killed, or could not load the model.
         OSError, MemoryError: the disk or the memory of a worker is full.
     """
     threads, context = max(1, (os.cpu_count() or 1) // workers), multiprocessing.get_context("spawn")
@@ -289,8 +290,9 @@ _answer_here: Callable[[Shard], str | None]
 def _start(work: ShardedJob, threads: int, ending: Any) -> None:
     """Set up a worker process: load the model, and ignore Ctrl-C, which the parent process handles.
 
-    It sets the global `_answer_here`, the function that answers one shard in this process, and the number of torch's
-    `threads`. The process ends at once when the other end of the connection `ending` is closed, or the parent ends.
+    It sets the global `_answer_here`, the function that computes the output of one shard in this process, and the
+    number of torch's `threads`. The process ends at once when the other end of the connection `ending` is closed, or
+    the parent process ends.
     """
     import torch
 
@@ -304,23 +306,26 @@ def _start(work: ShardedJob, threads: int, ending: Any) -> None:
 
 
 def _answer_in_worker(shard: Shard) -> Answered:
-    """Answer one shard in a worker that `_start` has set up; print its warnings; return (shard, None or why not)."""
+    """Compute the output of one shard in a worker process; print its warnings; return (shard, None or why it failed).
+
+    The process has been set up by `_start`.
+    """
     with Reporter().catching_warnings():
         return shard, _answer_here(shard)
 
 
 def _answer(question: Question, layout: TableSchema, shard: Shard) -> str | None:
-    """Write the output of one shard, unless it is done by now; return None, or the reason why it cannot be answered.
+    """Compute and write the output of one shard; return None, or the reason why that failed.
 
-    Half-written files that killed processes left for this output are removed, if older than an hour. `layout` are the
-    columns of the input.
+    If the output is there by now, nothing is done. Half-written files that killed processes left for this output are
+    removed, if they are older than an hour. `layout` are the columns of the input.
 
     Raises:
         OSError, MemoryError: the disk or the memory is full, which is not the shard's fault.
         KeyboardInterrupt: Ctrl-C, also during a query of DuckDB.
 
     Warns:
-        InputWarning: each different warning of the question, with the input's name in front.
+        InputWarning: each different warning of the computation, with the input's name in front.
     """
     if shard.is_done():  # by another process
         return None

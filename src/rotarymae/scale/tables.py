@@ -46,7 +46,7 @@ class Totals:
 
     @property
     def answered(self) -> int:
-        """Number of series with an answer."""
+        """Number of series with a result."""
         return self.series - self.empty
 
     @property
@@ -58,20 +58,22 @@ class Totals:
 def answer_file(
     question: Question, table: Path, out: Path, layout: TableSchema, on_step: OnProgress | None = None
 ) -> Totals:
-    """Write the answers for a table to a .csv or .parquet file, which appears, or replaces an old one, when complete.
+    """Compute results for every series of a table, and write them to a .csv or .parquet file.
+
+    The file appears, or replaces an old one, only when it is complete.
 
     Args:
-        question: what is computed for each series.
+        question: what to compute for each series.
         table: a file, folder or pattern; "-" is standard input.
         out: path of the file; "-" is standard output, as CSV.
         layout: the columns of the table.
         on_step: called with (observations done, observations in all); None for none.
 
     Returns:
-        The numbers of series, of series without an answer, and of rows written.
+        The numbers of series, of series without a result, and of rows written.
 
     Raises:
-        InputError: a table that cannot be read, or in which no series has an answer; an `out` of another suffix, or at
+        InputError: a table that cannot be read, or in which no series has a result; an `out` of another suffix, or at
             which nothing can be written. The message names the table.
         OSError: the disk is full, or `out` is a folder.
     """
@@ -86,26 +88,26 @@ def answer_file(
 def answer_table(
     question: Question, reader: TableReader, on_step: OnProgress | None = None, totals: Totals | None = None
 ) -> Iterator[pa.Table]:
-    """Answer a question for a table in parts that fit into memory; yield the answers of each part.
+    """Compute results for every series of a table, in parts that fit into memory; yield an Arrow table for each part.
 
-    Yielded is at least one Arrow table, without rows if the table has none. All have the same columns, that of ids
-    first. Series are in the order in which they first appear; one without an answer has a row with its id alone. If the
-    question has a table of query times (`question.at`), there is a single part, as `QueryTable.in_order` says: in the
-    order of that table, and with its names and its other columns.
+    At least one table is yielded, without rows if the input has none. All have the same columns, the ids first. Series
+    are in the order in which they first appear; a series without a result has a row with its id alone. If the question
+    has a table of query times (`question.at`), there is a single part, with the rows in the order of that table, and
+    with its names and its other columns (see `QueryTable.in_order`).
 
     Args:
-        question: what is computed for each series.
+        question: what to compute for each series.
         reader: the table, with its columns.
         on_step: called with (observations done, observations in all); None for none.
-        totals: updated in place to what has been yielded; a table in which no series has an answer is then refused.
+        totals: counts, updated in place as parts are yielded; a table in which no series has a result is then refused.
             None accepts such a table.
 
     Raises:
-        InputError: a table that cannot be read, or that the question cannot answer; no series has an answer, and
-            `totals` is given or the question does not know its columns.
+        InputError: a table that cannot be read, or that does not suit the question; no series has a result, and
+            `totals` is given or the columns of results are not known in advance (`question.schema`).
 
     Warns:
-        InputWarning: the question's warnings, the first of each kind, after the last part.
+        InputWarning: the warnings of the computation, the first of each kind, after the last part.
     """
     required, totals = totals is not None, totals or Totals()
     parts = _answer_parts(question, reader, on_step, totals, required)
@@ -115,11 +117,11 @@ def answer_table(
 def _answer_parts(
     question: Question, reader: TableReader, on_step: OnProgress | None, totals: Totals, required: bool
 ) -> Iterator[pa.Table]:
-    """Yield the answers for each part of a table, as `answer_table` says, but always in the order of the table.
+    """Compute and yield the results of each part of a table (see `answer_table`), always in the order of the table.
 
-    `totals` is updated before each part is yielded. If the question does not know the columns of its answers, parts are
-    kept back until the first answer shows them. A table in which no series has an answer is refused (InputError, after
-    the last part) if that is `required`, or if the columns are not known.
+    `totals` is updated before each part is yielded. If `question.schema` does not say which columns results have, parts
+    are kept back until the first result shows them. Raises InputError, after the last part, if no series has a result,
+    and `required` is True or the columns are not known.
     """
     total, done = reader.source.observations(reader.columns), 0
     schema, name = question.schema, reader.id_name
@@ -156,11 +158,11 @@ def _answer_parts(
 
 
 def _parts(question: Question, reader: TableReader) -> Iterator[Part]:
-    """Yield the parts of a table; cut a part, between series, into pieces that the question can answer at once.
+    """Yield a table in parts that the question can answer at once; no series is split between two parts.
 
-    Where pieces end is decided by `question.cost`. If the question has a table of query times, series that have no
-    observations and are not in that table are left out. Raises InputError, after the last part, if that table names a
-    series that was in no part.
+    The reader's parts are cut further by `question.cost`, if it has one. If the question has a table of query times,
+    series that have no observations and are not in that table are left out. Raises InputError, after the last part, if
+    that table names a series that was in no part.
     """
     seen: list[Any] = []
     asked = None if question.at is None else set(map(as_text, question.at.ids))
@@ -181,9 +183,9 @@ def _parts(question: Question, reader: TableReader) -> Iterator[Part]:
 
 
 def _some(part: Part, keep: np.ndarray) -> Part:
-    """Return the part cut to those of its S series for which the mask `keep`, bool [S], is True.
+    """Return a part of a table reduced to those of its S series for which the mask `keep`, bool [S], is True.
 
-    The data set of the result is None if no kept series has observations.
+    The data set of the result is None if none of these series has observations.
     """
     dataset, chosen = part.dataset, keep[part.observed]
     if dataset is not None and not chosen.all():
@@ -192,14 +194,14 @@ def _some(part: Part, keep: np.ndarray) -> Part:
 
 
 def _rows(ids: pa.Array, observed: np.ndarray, answers: Answers | None, schema: pa.Schema, name: str) -> pa.Table:
-    """Return the answers of one part with an id column in front, for all its series in their order.
+    """Return the results of one part of a table with an id column in front, for all its series in their order.
 
     Args:
         ids: [S] ids of all series.
-        observed: bool [S], True for series with answers; any other gets one row, with its id and empty cells.
-        answers: the answers for the observed series, in their order; None if no series is observed.
-        schema: columns of the answers, used if the part has no answer.
-        name: name of the id column; it becomes "id" (or "id_value") if the answers have a column of this name.
+        observed: bool [S], True for series with results; any other gets one row, with its id and empty cells.
+        answers: the results of the observed series, in their order; None if no series is observed.
+        schema: columns of results, used if the part has none.
+        name: name of the id column; it becomes "id" (or "id_value") if the results have a column of this name.
     """
     lengths = np.ones(len(ids), np.int64)
     columns = schema.empty_table() if answers is None or not answers.columns.num_columns else answers.columns
@@ -214,12 +216,12 @@ def _rows(ids: pa.Array, observed: np.ndarray, answers: Answers | None, schema: 
 
 
 def answer_arrays(question: Question, dataset: ArrayDataset, out: Path, on_step: OnProgress | None = None) -> Totals:
-    """Write the answers for pictures, videos or sounds to a .csv or .parquet file.
+    """Compute results for pictures, videos or sounds, and write them to a .csv or .parquet file.
 
     Files that could not be read get a row with their name alone, at the end.
 
     Args:
-        question: what is computed for each picture or sound, with one row for each.
+        question: what to compute for each picture or sound; it gives one row for each.
         dataset: the pictures or sounds.
         out: path of the file; "-" is standard output, as CSV.
         on_step: called with (steps done, steps in all); None for none.
@@ -239,10 +241,10 @@ def answer_arrays(question: Question, dataset: ArrayDataset, out: Path, on_step:
 
 
 def _once(raised: list[InputWarning]) -> Iterator[InputWarning]:
-    """Yield a warning for each kind, in the order of their first: its text, and how many others with different texts.
+    """Reduce warnings to the first of each kind, which also says how many others there are; yield these in order.
 
-    Warnings with the same code are of one kind, except those with the general code "invalid", where each text is a
-    kind.
+    Warnings with the same code are of one kind; but with the general code "invalid", only warnings of the same text
+    are. Warnings of the same text count once.
     """
     kinds: dict[tuple[str, str], list[str]] = {}
     for warning in raised:
@@ -265,15 +267,15 @@ def embed_table(
     pool: AutoPool = "auto",
     stage: ModelStage = "pretrained",
 ) -> pa.Table:
-    """Return one vector per series of a table, as a table: the ids, and the columns e0, e1, ... (float32).
+    """Return one vector (embedding) per series of a table, as a table: the ids, and the columns e0, e1, ... (float32).
 
     Rows are in the order in which the series first appear. A series without observations has a row with its id alone.
 
     Args:
         table: long (a row per observation), wide (a column per channel) or nested (a row per series, cells are lists).
-        model, pool, stage: as for `embeddings`, which says what is raised for them.
-        layout: columns of the table; None means as the pipeline's training table. `Pipeline.layout` returns that with
-            changes.
+        model, pool, stage: as for `embeddings`, where their errors are listed, too.
+        layout: columns of the table; None means the same as in the table that the pipeline was trained on.
+            `Pipeline.layout` returns these, with changes if wanted.
 
     Raises:
         InputError: a table that cannot be read; a model, `pool` or `stage` that `embeddings` refuses.
@@ -283,19 +285,19 @@ def embed_table(
 
 
 def answer_arrow(question: Question, table: pa.Table, layout: TableSchema | None = None) -> pa.Table:
-    """Return the answers for an Arrow table: the ids, and the columns of the question.
+    """Compute results for every series of an Arrow table; return a table of ids and results.
 
-    Rows are in the order in which the series first appear; with a table of query times (`question.at`), as
-    `QueryTable.in_order` says. A series without an answer has a row with its id alone.
+    Rows are in the order in which the series first appear; with a table of query times (`question.at`), in the order of
+    that table (see `QueryTable.in_order`). A series without a result has a row with its id alone.
 
     Args:
-        question: what is computed for each series.
+        question: what to compute for each series.
         table: long (a row per observation), wide (a column per channel) or nested (a row per series, cells are lists).
-        layout: columns of the table; None means as the training table of the question's pipeline.
+        layout: columns of the table; None means the same as in the table that the question's pipeline was trained on.
 
     Raises:
-        InputError: a table that cannot be read, or that the question cannot answer; no series has an answer, and the
-            question does not know its columns.
+        InputError: a table that cannot be read, or that does not suit the question; no series has a result, and the
+            columns of results are not known in advance (`question.schema`).
     """
     layout = layout or question.pipeline.layout()
     return pa.concat_tables(answer_table(question, question.pipeline.reader(table, layout)))
