@@ -87,8 +87,8 @@ class Partner(Protocol):
 
         Returns:
             Classification: probabilities [S, classes]. Survival: probabilities [S, K + 1] of the event in each of K
-            intervals, and in the last column after all of them. Regression: values [S, outputs], in the units of the
-            training targets.
+                time intervals, and in the last column after all of them. Regression: values [S, outputs], in the units
+                of the training targets.
 
         Raises:
             InputError: other channels, value columns or static columns than in training.
@@ -96,9 +96,7 @@ class Partner(Protocol):
         ...
 
     def save(self, path: Path) -> dict[str, Any]:
-        """Write the fitted arrays or trees to the file `path`; return all other settings, for `load`.
-
-        They are a dictionary that JSON can hold.
+        """Write fitted arrays or trees to the file `path`; return other settings, as JSON can hold them, for `load`.
 
         Raises:
             OSError: the file cannot be written, as on a full disk.

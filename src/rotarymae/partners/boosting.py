@@ -57,11 +57,11 @@ def fit_trees(
     follow_up: FollowUp | None = None,
     weight: Floats | None = None,
 ) -> str:
-    """Train boosted trees with LightGBM; return them as text in LightGBM's format, as `check_trees` accepts it.
+    """Train boosted trees with LightGBM; return them as text in the short form of `check_trees`.
 
     Args:
         features: [S, F] of S series, NaN where one is missing.
-        target: [S] class numbers from 0; for a regression numbers of about unit size, because LightGBM keeps them in
+        target: [S] class numbers from 0; for a regression numbers of the order of 1, because LightGBM keeps them in
             single precision; for survival the number of events of each series, 0 or 1.
         classes: number of classes; 0 for a regression or survival.
         settings: LightGBM parameters, which override those in `COMMON`. "feature_fraction" is required; with few
@@ -249,7 +249,8 @@ class BoostedTrees:
 
         Returns:
             Classification: probabilities [S, classes]. Survival: probabilities [S, K + 1] of the event in each of K
-            intervals, and after all of them. Regression: values [S, outputs], in the units of the training targets.
+                time intervals, and in the last column after all of them. Regression: values [S, outputs], in the units
+                of the training targets.
         """
         if self.rates:
             return interval_probabilities(self.log_risk(features), np.array(self.rates))

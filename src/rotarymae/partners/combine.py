@@ -48,7 +48,7 @@ def nats(task: str, predicted: Floats, truth: NDArray[Any]) -> float:
     """Return the negative log-likelihood of predictions, summed over series, in nats (natural logarithms).
 
     A probability below 1e-6 counts as 1e-6. Errors of a regression are taken to be normal, with the standard deviation
-    that fits best in each output; a constant is left out.
+    that fits best in each output; an additive constant is left out.
 
     Args:
         task: "classification", "regression" or "survival".

@@ -90,8 +90,8 @@ class RandomConvolutions(Partner):
 
         Sounds must be spectrograms of `BINS` bins, with no more than 2 million frames in all. To see whether series
         share a grid, their times are counted from each series' first one and rounded to a millionth of the longest
-        series. There may be at most four times as many distinct times in all as the median series has. The median
-        series must have 9 to 200,000 times.
+        series' span. There may be at most four times as many distinct times in all as a series of median length has,
+        which must have 9 to 200,000.
         """
         data: Any = dataset
         if task != "classification" or len(dataset) > MOST_SERIES:

@@ -113,10 +113,7 @@ class CoxFeatures(Partner):
         return interval_probabilities(_standardised(features, self.center, self.scale) @ self.weight, self.rates)
 
     def save(self, path: Path) -> dict[str, Any]:
-        """Write the arrays to the safetensors file `path`; return the `CoxSettings` as a dictionary that JSON can hold.
-
-        `load` needs both.
-        """
+        """Write the arrays to the safetensors file `path`; return `CoxSettings`, as JSON can hold them, for `load`."""
         save_arrays(path, {name: getattr(self, name) for name in COX_ARRAYS})
         return asdict(CoxSettings(self.features, self.static))
 

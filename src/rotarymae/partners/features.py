@@ -131,7 +131,7 @@ def limits_of(rows: SeriesRows, v: int, keys: Integers, total: int) -> dict[str,
 
 
 def _described(function: Callable[..., Any]) -> str:
-    """Return the part of a function's docstring before "Args:", as one line without the word "Return"."""
+    """Return a feature's description for the docs: its function's docstring before "Args:", without "Return"."""
     text = " ".join((function.__doc__ or "").partition("Args:")[0].split()).removeprefix("Return ")
     return text[:1].upper() + text[1:]
 

@@ -209,10 +209,7 @@ class Groups:
 
     @cached_property
     def time_since_peak(self) -> Floats:
-        """The time of each observation minus the time of its group's largest value, [n]; negative before it.
-
-        A group is a series, or one channel of it.
-        """
+        """Each time minus that of the largest value of its group (a series or a channel), [n]; negative before it."""
         return self.t - self.t[self.peak][self.group]
 
     @cached_property
@@ -281,18 +278,12 @@ class Groups:
 
     @cached_property
     def log_excess(self) -> Floats:
-        """The natural logarithm of each value minus its group's median, [n]; 0 where `log_defined` is False.
-
-        A group is a series, or one channel of it.
-        """
+        """log(value - median of its group, a series or a channel), [n]; 0 where `log_defined` is False."""
         return np.log(np.where(self.log_defined, self.x - self.median[self.group], 1.0))
 
     @cached_property
     def signal_to_noise(self) -> Floats:
-        """The value of each observation divided by its standard error, [n]; NaN if the error is 0.
-
-        It needs observations with errors.
-        """
+        """Each value divided by its standard error, [n]; NaN if the error is 0. It needs observations with errors."""
         return divide(self.x, self.e)
 
     @cached_property
@@ -316,11 +307,11 @@ class Groups:
     def structure_function(self) -> list[Floats]:
         """The structure function of each group: how much values differ, by the time between them.
 
-        A group is a series, or one channel of it. It is a list of four arrays [G], one for each range of lags: 0-0.01,
-        0.01-0.05, 0.05-0.2 and 0.2-1. A lag is the time between two observations divided by the group's span. Each
-        number is mean((x[j] - x[i])²) / (2 variance) over the pairs with such a lag; only pairs that are 1, 2, 3, 4, 6,
-        8 ... 64 observations apart (`LAGS`) are used. NaN if there is no pair, or if all values of the group are equal.
-        Pairs of a group of span 0 count as lag 1.
+        A group is a series, or one channel of it; G counts those with observations. The result is a list of four arrays
+        [G], one for each range of lags: 0-0.01, 0.01-0.05, 0.05-0.2 and 0.2-1. A lag is the time between two
+        observations divided by the group's span. Each number is mean((x[j] - x[i])²) / (2 variance) over the pairs with
+        such a lag; only pairs that are 1, 2, 3, 4, 6, 8 ... 64 observations apart (`LAGS`) are used. NaN if there is no
+        pair, or if all values of the group are equal. Pairs of a group of span 0 count as lag 1.
         """
         total = np.zeros((len(LAG_EDGES) - 1, len(self.present)))
         count = np.zeros_like(total)
@@ -339,8 +330,9 @@ class Groups:
     def sine_power(self) -> Floats:
         """The share of each group's variance that a sine with 1, 2, 3 or 4 cycles over its span explains, [4, G].
 
-        A group is a series, or one channel of it. Each sine is fitted alone, with a free phase and mean. NaN for a
-        group of fewer than 5 observations or of equal values, or where the times do not determine the sine.
+        A group is a series, or one channel of it; G counts those with observations. Each sine is fitted alone, with a
+        free phase and mean. NaN for a group of fewer than 5 observations or of equal values, or where the times do not
+        determine the sine.
         """
         phase = 2 * np.pi * divide(self.t - self.t[self.first][self.group], self.span[self.group])
         turn = np.exp(1j * np.nan_to_num(phase))
@@ -382,7 +374,7 @@ class Feature:
 def _std_of_changes(g: Groups) -> Floats:
     """Return the standard deviation of the changes from one value to the next in each group, [G].
 
-    A group is a series, or one channel of it. NaN for a single value.
+    A group is a series, or one channel of it; G counts those with observations. NaN for a single value.
     """
     mean = divide(g.sum(g.change), g.count - 1)
     return np.sqrt(divide(g.sum(np.where(g.has_previous, g.change - mean[g.group], 0.0) ** 2), g.count - 1))
@@ -391,7 +383,8 @@ def _std_of_changes(g: Groups) -> Floats:
 def _largest_slope(g: Groups) -> Floats:
     """Return the largest absolute slope between two successive observations of each group, [G].
 
-    A group is a series, or one channel of it. Two observations at the same time have no slope; NaN if no pair has one.
+    A group is a series, or one channel of it; G counts those with observations. Two observations at the same time have
+    no slope; NaN if no pair has one.
     """
     gap = np.where(g.has_previous, np.diff(g.t, prepend=g.t[:1]), 0.0)
     return g.reduce(np.fmax, np.abs(divide(g.change, gap)))
@@ -430,9 +423,9 @@ def fall(g: Groups, share: float) -> Floats:
 def _power_of_decay(g: Groups) -> Floats:
     """Return the power p of each group's decay, [G]: value - median is about (time since the peak) to the -p.
 
-    A group is a series, or one channel of it. p is minus the slope of a line through log(value - median) against
-    log(time since the peak), fitted to the observations after the peak that are clearly above the median
-    (`Groups.log_defined`); NaN for fewer than 3 of them.
+    A group is a series, or one channel of it; G counts those with observations. p is minus the slope of a line through
+    log(value - median) against log(time since the peak), fitted to the observations after the peak that are clearly
+    above the median (`Groups.log_defined`); NaN for fewer than 3 of them.
     """
     later = g.time_since_peak > 0
     return -g.slope(np.log(np.where(later, g.time_since_peak, 1.0)), g.log_excess, g.log_defined & later)
@@ -441,8 +434,8 @@ def _power_of_decay(g: Groups) -> Floats:
 def _quiet(g: Groups, where: Mask) -> Floats:
     """Return the root mean square of value - median of each group, divided by its height (peak - median), [G].
 
-    A group is a series, or one channel of it. Only observations in the mask `where` [n] count, such as those after the
-    outburst. NaN if none counts, or if the height is 0.
+    A group is a series, or one channel of it; G counts those with observations. Only observations in the mask `where`
+    [n] count, such as those after the outburst. NaN if none counts, or if the height is 0.
     """
     return divide(np.sqrt(g.mean((g.x - g.median[g.group]) ** 2, where)), g.height)
 
@@ -450,9 +443,9 @@ def _quiet(g: Groups, where: Mask) -> Floats:
 def _second_peak(g: Groups) -> Floats:
     """Return the height of the highest value outside of each group's outburst, as a share of its peak's height, [G].
 
-    A group is a series, or one channel of it. Heights are measured from its median. The outburst is the stretch around
-    the peak in which heights are at least a fifth of the peak's. NaN if nothing lies outside, or if the peak's height
-    is 0.
+    A group is a series, or one channel of it; G counts those with observations. Heights are measured from the group's
+    median. The outburst is the stretch around the peak in which heights are at least a fifth of the peak's. NaN if
+    nothing lies outside, or if the peak's height is 0.
     """
     return divide(g.reduce(np.fmax, np.where(g.outside_outburst, g.x - g.median[g.group], np.nan)), g.height)
 
@@ -470,8 +463,8 @@ def _stetson_j(g: Groups) -> Floats:
 def _noise(g: Groups, where: Mask) -> Floats:
     """Return the mean of ((value - median) / standard error)² of each group, [G]; it is about 1 for noise alone.
 
-    A group is a series, or one channel of it. Only observations in the mask `where` [n] with an error above 0 count;
-    NaN if there are none. It needs observations with errors.
+    A group is a series, or one channel of it; G counts those with observations. Only observations in the mask `where`
+    [n] with an error above 0 count; NaN if there are none. It needs observations with errors.
     """
     return g.mean(divide(g.x - g.median[g.group], g.e) ** 2, where)
 
@@ -630,10 +623,10 @@ def course(groups: Groups, tables: dict[str, Floats], name: str, channel_names: 
 
     The peak is that of the leading channel, whose peak is highest above its median (with standard errors e: whose value
     / e is largest). Windows grow with the distance to the peak, in shares of the series' span: window 0 is within 1/256
-    of it; window 1 goes from 1/256 to 1/128 after it, window 2 to 1/64, and so on to window 6, which ends at 1/4;
-    window 7 is the rest. Windows -1 to -7 are the same before the peak. The number is mean(x - median of the channel) /
-    (peak - median of the leading channel); with errors the mean has the weights 1 / e². With errors there is also a
-    "signal": the same mean, not divided by the height, divided by its standard error.
+    of the peak; window 1 goes from 1/256 to 1/128 after the peak, window 2 to 1/64, and so on to window 6, which ends
+    at 1/4; window 7 is the rest. Windows -1 to -7 are the same before the peak. The number is mean(x - median of the
+    channel) / height, where the height is that of the leading channel's peak above its median. With errors the mean has
+    the weights 1 / e², and there is also a "signal": mean(x - median) divided by its own standard error.
 
     Args:
         groups: the observations, in a group for each of C channels of each of S series, series by series; times count
@@ -674,8 +667,8 @@ def course(groups: Groups, tables: dict[str, Floats], name: str, channel_names: 
 def _leading(groups: Groups, tables: dict[str, Floats]) -> Integers:
     """Return the index of the leading channel of each of S series, int [S]: the one with the highest peak.
 
-    Its peak is highest above its median or, if there are errors, its ratio of a value to the value's error is largest.
-    The first of equal channels is taken.
+    Heights are measured from the channel's median. If there are standard errors, it is the channel with the largest
+    value / error instead. The first of equal channels is taken.
 
     Args:
         groups: a group for each channel of each series; only read to see whether there are errors.

@@ -377,9 +377,7 @@ class _Measured(Exception):
 
 
 def measure_step(objective: Objective, examples: Examples, training: TrainConfig) -> float:
-    """Measure how many seconds a training step takes: the median of ten steps, after ten that are not counted.
-
-    If steps are slow, fewer are made.
+    """Measure how many seconds a training step takes: the median of ten after ten others, or of fewer if they are slow.
 
     Args:
         objective: the model and its loss; a copy is trained, so its weights do not change.

@@ -64,9 +64,6 @@ def predict(
             result per example of the batch.
         config: size of the batches, and precision.
         on_step: called with (batches done, batches in all), for progress bars; None for none.
-
-    Returns:
-        A list of S results.
     """
     ordered: list[Any] = [None] * len(examples.lengths)
     batches = _batches(examples, config)
