@@ -103,7 +103,7 @@ class Groups:
         return divide(self.sum(np.where(known, x, 0.0)), self.sum(known))
 
     def reduce(self, operation: np.ufunc, x: NDArray[Any]) -> NDArray[Any]:
-        """Combine the numbers of each group (a series or a channel) by `operation`: np.maximum gives the largest, [G].
+        """Combine the numbers of each group (a series or a channel) to one, [G]: np.maximum gives the largest.
 
         Args:
             operation: a binary ufunc of numpy.

@@ -162,7 +162,7 @@ def _parts(question: Question, reader: TableReader) -> Iterator[Part]:
 
     The reader's parts are cut further by `question.cost`, if it has one. If the question has a table of query times,
     series that have no observations and are not in that table are left out. Raises InputError, after the last part, if
-    that table names a series that was in no part.
+    the table of query times names a series that was in no part.
     """
     seen: list[Any] = []
     asked = None if question.at is None else set(map(as_text, question.at.ids))

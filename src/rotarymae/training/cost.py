@@ -181,9 +181,10 @@ class Plan:
 
     @property
     def slowdown(self) -> float:
-        """How many times longer work takes than on a processor that no other program uses, from 1 to 5.
+        """How many times longer work takes than on a processor that no other program uses.
 
-        It is the wall time since this object was made, divided by the processor time that this process got since then.
+        It is the wall time since this object was made, divided by the processor time that this process got since then,
+        and limited to 1 to 5.
         """
         wall, processor = time.monotonic() - self.began[0], time.process_time() - self.began[1]
         return min(max(1.0, wall / max(processor, 1e-3)), MOST_SHARED)
@@ -285,7 +286,7 @@ class Plan:
         return math.inf if self.config.minutes is None else math.ceil(COMPARED * self.config.minutes / self.slowdown)
 
     def learnt(self, name: str, compared: int, seconds: float) -> float:
-        """Return from how many rows a method such as boosting may learn in its last fit, in a quarter of the time left.
+        """Return the number of rows from which a method such as boosting can learn in a quarter of the time left.
 
         The number is computed from an earlier fit, as if time were proportional to it, and stored in plan.json; a
         resumed run takes it from there. Rows are series and the copies of them that a method makes.
@@ -307,8 +308,9 @@ class Plan:
         """Return the series that there is time to predict at the end of a run, and the length to cut them to.
 
         Without time for all, series are drawn at random by the seed of the fit, at least one. With fine-tuning they are
-        never cut, because a label belongs to a whole series. Without it, longer series are cut to a length of which
-        about eight can be predicted in the time left (2 n for fewer than 4 series), but to 2,000 observations or more.
+        never cut, because a label belongs to a whole series. Otherwise longer series are cut, to a length at which the
+        time suffices for about eight series (or twice as many as there are, if that is fewer), but not below 2,000
+        observations.
 
         Returns:
             Ascending indices of the series, and the largest number of observations of a series. None if there is time
