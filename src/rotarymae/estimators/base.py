@@ -19,7 +19,7 @@ from rotarymae.ensemble import load
 from rotarymae.errors import InputError, InputWarning, listed
 from rotarymae.pipeline import Pipeline
 from rotarymae.system import Reporter, plain_json, unmasked
-from rotarymae.tables import TableSchema, as_dataset, is_frame, is_of_the_command, labels_of
+from rotarymae.tables import TableSchema, as_dataset, fitted_by_command, is_frame, labels_of
 from rotarymae.train import open_start, train
 from rotarymae.training.fit_config import FitConfig, MaskingOptions, ModelOptions, ScalingOptions, TrainingOptions
 
@@ -332,7 +332,7 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
             return None
         schema = self._columns()
         columns = {name: getattr(schema, name) for name in FRAME_COLUMNS}
-        if start is not None and is_of_the_command(start.columns):  # it was read as the command reads
+        if start is not None and fitted_by_command(start.columns):  # it was read as the command reads
             return start.columns | {name: columns[name] for name in ("id", "time", "channel") if columns[name]}
         return columns
 

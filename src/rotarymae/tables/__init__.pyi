@@ -1,6 +1,6 @@
 from .coerce import as_dataset as as_dataset
+from .coerce import fitted_by_command as fitted_by_command
 from .coerce import is_frame as is_frame
-from .coerce import is_of_the_command as is_of_the_command
 from .coerce import labels_of as labels_of
 from .columns import looks_like_id as looks_like_id
 from .guess import key_column as key_column

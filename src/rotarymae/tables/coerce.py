@@ -32,24 +32,24 @@ def as_dataset(
 ) -> SeriesDataset:
     """Convert series in any form that the estimators accept to a `SeriesDataset`.
 
-    Observations are sorted by time, and those with NaN for a value are left out. Series of lists and arrays, `Series`,
-    too, get the ids 0, 1, 2, ...
+    Observations are sorted by time, and those with NaN for a value are left out. Series of lists and arrays, and
+    `Series` objects, get the ids 0, 1, 2, ...
 
     Args:
         series: a `SeriesDataset`; a data frame with a row per observation; a list of arrays [channels, n_i], one per
             series, or one array [S, channels, n]; a list with (times [n_i], values [n_i]) or (times, values, channels)
             for each series; or a list of `Series`, the items of one data set.
-        like: the preprocessor of a trained model. Channels are then numbered as in it, values in arrays get its names,
-            and censored values (limits such as <5) are left out if it reads none. None without a model; then a
-            `SeriesDataset` is returned as it is.
+        like: the preprocessor of a trained model; None without one. With it, channels are numbered as in the model,
+            values in arrays get the model's names, and censored values (limits such as <5) are left out if the model
+            reads none. Without it, a `SeriesDataset` is returned as it is.
         columns: which column of a data frame is what; None for columns called id, time and value.
-        of_training: the fields of `TableSchema` of the table on which `like` was fitted, as a dictionary; None for a
-            model that was not fitted on a table. For a model of `rotarymae fit`, they say how a data frame is read, but
-            for id, time and channel, which are those of `columns`; else `columns` alone counts.
+        of_training: the fields of the `TableSchema` by which the training table of `like` was read, as a dictionary;
+            None for a model that was not fitted on a table. If `rotarymae fit` trained the model, a data frame is read
+            by these fields, and only id, time and channel are those of `columns`. Otherwise they are ignored.
 
     Raises:
-        InputError: another form; a channel that `like` does not know; columns that are absent or not numeric; arrays
-            whose lengths differ, or that hold infinite values; different values at one time; a series without
+        InputError: series in another form; a channel that `like` does not know; columns that are absent or not numeric;
+            arrays whose lengths differ, or that hold infinite values; different values at one time; a series without
             observations; a list of `Series` with different channels, columns or units.
 
     Warns:
@@ -150,12 +150,12 @@ def _by_id(index: Any, series: Any) -> bool:
 def _from_frame(
     frame: Any, like: ObservationPreprocessor | None, columns: TableSchema, of_training: Mapping[str, Any]
 ) -> SeriesDataset:
-    """Read a data frame as a data set, as `as_dataset` says; the channels are those of `like`, if it has some.
+    """Read a data frame as a data set; `as_dataset` describes the arguments.
 
-    Raises InputError for a frame that is not as its layout says, or a series without observations. Warns (InputWarning)
-    as `TableReader.read` does.
+    Channels are numbered as in `like`, if that has channels. Raises InputError for a column that is absent or not
+    numeric, and for a series without observations. Warns (InputWarning) as `TableReader.read` does.
     """
-    if like is not None and is_of_the_command(of_training):
+    if like is not None and fitted_by_command(of_training):
         given = {name: getattr(columns, name) for name in ("id", "time", "channel")}
         schema = TableSchema.for_model(like, of_training, given)
         reader = TableReader.open(frame, schema, like.channel_names, like.value_columns)
@@ -168,17 +168,17 @@ def _from_frame(
     return reader.read(every=True)
 
 
-def is_of_the_command(of_training: Mapping[str, Any]) -> bool:
-    """Return whether the command rotarymae, and not an estimator, read a model's training table.
+def fitted_by_command(of_training: Mapping[str, Any]) -> bool:
+    """Return whether `rotarymae fit` trained a model, and not an estimator, by what was saved of its training table.
 
-    `of_training` are the saved fields of this table's `TableSchema`, {field: value}; {} is without a table. The command
-    saves all of them, with "tokens", and the estimators do not.
+    `of_training` holds the saved fields of the table's `TableSchema`, {field: value}; {} for a model without a table.
+    Only the command saves the field "tokens".
     """
     return "tokens" in of_training
 
 
 def _joined(series: Sequence[Series]) -> SeriesDataset:
-    """Make a data set of `Series` that were selected from one data set, in their order.
+    """Make one data set of `Series` objects, in their order; scikit-learn selects such objects from a data set.
 
     The ids become 0, 1, 2, ..., as one series may be selected twice. Raises InputError if channels, columns or units of
     the series differ, as those of two data sets may.
@@ -225,11 +225,11 @@ def _from_tuples(series: Sequence[Any], like: ObservationPreprocessor | None) ->
 
 
 def _from_channels(arrays: Sequence[np.ndarray], like: ObservationPreprocessor | None) -> SeriesDataset:
-    """Read arrays [channels, n_i], one per series, whose columns are the times 0, 1, 2, ...; NaN is no observation.
+    """Read arrays [channels, n_i], one per series, as a data set; the columns of an array are the times 0, 1, 2, ...
 
-    Each value is an observation of its channel, unless all channels are observed together; then the values of one time
-    are one observation. With `like`, they are observed together if it has no channels; without it, if no time has NaN
-    in only some of the channels.
+    NaN means that a channel was not observed at a time. An observation is either all values of one time, or one value
+    with its channel. The first form is used if `like` has no channels or, without `like`, if at each time all channels
+    are NaN or none is.
 
     Args:
         arrays: the arrays.
@@ -272,9 +272,9 @@ def _from_channels(arrays: Sequence[np.ndarray], like: ObservationPreprocessor |
 
 
 def _named(dataset: SeriesDataset, like: ObservationPreprocessor | None) -> SeriesDataset:
-    """Return a data set that was made of arrays, which have no names, with its columns of values called as in a model.
+    """Rename the columns of values of a data set, which was made of arrays without names, as those of a model.
 
-    It is returned as it is without a model, or if the model has another number of these columns.
+    Returns the data set as it is if `like` is None, or if the model has another number of these columns.
     """
     if like is None or len(dataset.value_names) != len(like.value_columns):
         return dataset

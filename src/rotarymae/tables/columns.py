@@ -110,8 +110,8 @@ def pieces(name: str) -> list[str]:
 def looks_like_id(name: str) -> bool:
     """Return whether the name of a column suggests ids of objects, as objectId, stay_id and patient do.
 
-    It does if its last word is one for ids, or its only word one for an object, and for serial_number and the like.
-    False if any word is one for another thing, as in image_id, night_id and item_id.
+    It does if its last word means an id, if its only word names an object, or if it is a serial number. It does not if
+    any word names something else, as in image_id, night_id and item_id.
     """
     words = pieces(name)
     if {*words, *(word.removesuffix("id") for word in words)} & NO_IDS:  # ccdid, too
@@ -121,7 +121,7 @@ def looks_like_id(name: str) -> bool:
 
 
 def looks_like_outcome(name: str) -> bool:
-    """Return whether a column name suggests an outcome, which only the future tells, as died and status do.
+    """Return whether a column name suggests an outcome, such as died or status, which is known only after the times.
 
     False for names that `looks_like_id` accepts, such as stay_id.
     """
@@ -162,17 +162,17 @@ class Column:
 
     @property
     def numeric(self) -> bool:
-        """Whether it holds numbers, that is, `numbers` is not None."""
+        """Whether the column holds numbers, that is, `numbers` is not None."""
         return self.numbers is not None
 
     @cached_property
     def known(self) -> np.ndarray:
-        """Its finite numbers in the order of the rows, float64; empty for a column that holds no numbers."""
+        """The finite numbers in the order of the rows, float64; empty for a column that holds no numbers."""
         return np.array([]) if self.numbers is None else self.numbers[np.isfinite(self.numbers)]
 
     @cached_property
     def days(self) -> np.ndarray | None:
-        """Its dates as days since 1970-01-01, float64 [n], NaN where one is missing or unreadable.
+        """The dates as days since 1970-01-01, float64 [n], NaN where one is missing or unreadable.
 
         None for a column without dates, and if there are dates, but none can be read.
         """
@@ -183,15 +183,16 @@ class Column:
 
     @cached_property
     def whole(self) -> bool:
-        """Whether it holds finite numbers, all of which are whole."""
+        """Whether the column holds finite numbers, all of which are whole."""
         return bool(len(self.known)) and bool((self.known == np.rint(self.known)).all())
 
     def holds(self, unit: str = "", names: bool = False) -> str:
-        """Say what its cells hold: range and median of numbers, the first and the last date, or some of the cells.
+        """Return a text on the cells: the range and median of numbers, the first and the last date, or some cells.
 
         Args:
-            unit: that of its numbers; "" if it is not known.
-            names: whether its cells are names, of which a range says nothing; so are those of a column called like ids.
+            unit: the unit of the numbers; "" if it is not known.
+            names: whether numbers only name something, so that their range means nothing and some of them are given
+                instead. This is always so if the column is called like ids.
         """
         if self.distinct > 1 and self.days is not None and len(self.formats) < 2:
             ends = dates.as_dates(np.array([np.nanmin(self.days), np.nanmax(self.days)])).to_pylist()
@@ -212,7 +213,7 @@ class Column:
 
     @property
     def names_classes(self) -> bool:
-        """Whether it repeats few texts or whole numbers, as names of channels or classes do.
+        """Whether the column repeats few texts or whole numbers, as names of channels or classes do.
 
         Few are at most 20 different numbers or 2,000 different texts, and at most a third as many as rows. False for
         columns of dates and times of day, and empty ones.
@@ -227,7 +228,7 @@ class Column:
 
     @property
     def repeats(self) -> bool:
-        """Whether it has fewer than 10 cells, or at most four different ones for every five, missing ones left out."""
+        """Whether the column has fewer than 10 cells, or at most four different ones for every five (none missing)."""
         known = int((self.codes >= 0).sum())
         return 5 * self.distinct <= 4 * known or known < MIN_ASCENDING
 
@@ -243,7 +244,7 @@ class Column:
 
     @property
     def is_error(self) -> bool:
-        """Whether it holds numbers, mostly other than 0, and is called like standard errors, such as flux_err."""
+        """Whether the column is called like standard errors, as flux_err is, and holds numbers, mostly other than 0."""
         if not self.numeric or 2 * (self.known == 0).sum() > len(self.known):
             return False
         named = bool(set(self.words) & (ERRORS if len(self.words) > 1 else ERRORS_ALONE))
@@ -251,13 +252,16 @@ class Column:
 
     @property
     def counts_measurements(self) -> bool:
-        """Whether it holds whole numbers, and its name says that they count measurements, as NbPoints does."""
+        """Whether the column holds whole numbers, and its name says that they count measurements, as NbPoints does."""
         glued = re.fullmatch("({})({})".format(*map("|".join, (COUNTS, COUNTED))), "".join(self.words[-2:]))
         return self.whole and bool(glued or (COUNTS & {*self.words} and COUNTED & {*self.words}))
 
     @property
     def is_serial(self) -> bool:
-        """Whether it may hold serial numbers: large whole ones without a common step, more than half of them unlike."""
+        """Whether the column may hold serial numbers.
+
+        These are large whole numbers, more than half of them different, whose differences have no common divisor.
+        """
         rows, different = len(self.codes), np.unique(self.known)
         if not (self.whole and 2 * len(different) > rows > 1 and np.median(self.known) > MIN_APART * rows):
             return False
@@ -265,15 +269,19 @@ class Column:
 
     @property
     def is_flag(self) -> bool:
-        """Whether it has texts or whole numbers, and its name suggests flags of quality, as temp_qc, not objects."""
+        """Whether the name suggests quality flags, such as temp_qc, and the cells are texts or whole numbers.
+
+        False if the name has a word for an object, such as patient.
+        """
         return (self.text or self.whole) and bool(FLAG.search(" ".join(self.words))) and not {*self.words} & {*IDS}
 
     @property
     def is_code(self) -> bool:
-        """Whether it holds whole numbers that name something: by its name, as bikeid, or by their gaps, as of ships.
+        """Whether the column holds whole numbers that name something and measure nothing, such as numbers of ships.
 
-        By its name they do unless they go up and down in small steps, as a stock index does. By their gaps they do if
-        each comes three times on average, and their range is 1,000 times their count. False if all are below 1,000.
+        Its name may say so, as bikeid does; numbers that go up and down in small steps, as a stock index does, are then
+        no codes. Or the numbers show it: each occurs three times on average, and they are spread over 1,000 times as
+        many possible numbers as occur. False if all are below 1,000.
         """
         if not self.whole or self.known.max() < MIN_CODE:
             return False
@@ -294,9 +302,9 @@ class Column:
         return bool(self.distinct > 2 and 2 * both.sum() > len(both) and equal)
 
     def is_magnitude_of(self, flux: Column) -> bool:
-        """Return whether it has the signs of a column of fluxes in all rows, but none of its numbers is near 0.
+        """Return whether the numbers may be magnitudes of a column of fluxes: none has another sign than its flux.
 
-        At least one of its numbers must be negative, and one flux positive.
+        Besides, at least one of the numbers must be negative, none near 0, and one flux positive.
         """
         if not (self.known < 0).any() or not (flux.known > 0).any() or flux.numbers is None:
             return False
@@ -305,19 +313,22 @@ class Column:
 
     @property
     def counts(self) -> bool:
-        """Whether its numbers are at least two consecutive whole ones in any order, as 3, 1, 2, and some repeat."""
+        """Whether the numbers are consecutive whole ones, at least two, in any order, and some repeat: 3, 1, 2, 1."""
         return self.whole and 1 < np.ptp(self.known) + 1 == len(np.unique(self.known)) < len(self.known)
 
     @property
     def packs_days(self) -> bool:
-        """Whether its numbers are days such as 20240331.5, which leap at the end of each month."""
+        """Whether all numbers are dates written as year, month and day, such as 20240331.5."""
         years, months, days = self.known // 10_000, self.known // 100 % 100, self.known % 100
         dated = (abs(years - 2000) < 200) & (months >= 1) & (months <= 12) & (days >= 1) & (days < 32)
         return len(dated) > 0 and bool(dated.all())
 
     @property
     def numbers_rows(self) -> bool:
-        """Whether it has over four different whole numbers, over 95 % of them 1 more than the one before, or 0 or 1."""
+        """Whether the column counts the rows, and may begin again at 0 or 1: 1, 2, 3, 4, 5, 1, 2, ...
+
+        More than four different whole numbers and more than 95 % of such steps are enough.
+        """
         goes_on = (np.diff(self.known) == 1) | np.isin(self.known[1:], (0, 1))
         return self.whole and self.distinct > MOST_STATES and bool(goes_on.mean() > MOST)
 
@@ -335,10 +346,10 @@ class Column:
         return max((steps >= 0).sum(), (steps <= 0).sum()) > MOST * len(steps)
 
     def is_scale(self, groups: np.ndarray) -> bool:
-        """Return whether its numbers place the rows of each group along an axis, as depths place the rows of one time.
+        """Return whether the numbers place the rows of each group along an axis, as depths place the rows of one time.
 
-        They do if they go one way within groups (`goes_one_way`) and groups have at least three rows on average. But
-        consecutive whole numbers (`counts`) do not, as they may number channels. `groups` [n] are codes of groups.
+        They do if they go one way within groups (`goes_one_way`) and groups have at least three rows on average.
+        Consecutive whole numbers (`counts`) do not, as they may number channels. `groups` [n] are codes of groups.
         """
         return not self.counts and self.goes_one_way(groups) and len(groups) >= MIN_RUN * count_keys(groups)
 
@@ -352,10 +363,10 @@ class Column:
 
 
 def spread(numbers: np.ndarray, unit: str = "") -> str:
-    """Return the range of finite numbers, at least one, as text, and their median: "0.1 to 28 mg/dL, median 1.35".
+    """Return the range and the median of finite numbers, at least one, as text: "0.1 to 28 mg/dL, median 1.35".
 
-    Numbers have at least four significant digits, more if the two ends are large or close together, at most 13. The
-    median is left out if the text would be longer than 42 characters (`HELD`) with some room.
+    Numbers have four significant digits; up to 13 if they are large or close together. The median is left out if the
+    text would be too long to be shown (`HELD`).
     """
     quantiles = np.quantile(numbers, (0, 0.5, 1))
     largest, width = np.abs(quantiles).max(), np.ptp(quantiles)
@@ -367,20 +378,20 @@ def spread(numbers: np.ndarray, unit: str = "") -> str:
 
 
 def count_keys(*keys: np.ndarray) -> int:
-    """Count the different rows of arrays of codes side by side: count_keys([0, 0, 1], [5, 5, 5]) is 2."""
+    """Count the different rows of integer arrays [n] side by side: count_keys([0, 0, 1], [5, 5, 5]) is 2."""
     return len(np.unique(_numbered(*keys)))
 
 
 def joint_codes(*keys: np.ndarray) -> np.ndarray:
-    """Number the combinations of codes in rows: int [n], with equal numbers for rows that are equal in all keys.
+    """Give each row a number for its combination of codes: int [n], equal for rows that are equal in all keys.
 
-    The number is -1 if one of a row's codes is negative. Each key is an array [n] of codes.
+    Each key is an array [n] of integer codes, one per row. The number is -1 if any code of the row is negative.
     """
     return np.where(np.min(keys, axis=0) < 0, -1, _numbered(*keys))
 
 
 def _numbered(first: np.ndarray, *others: np.ndarray) -> np.ndarray:
-    """Number the combinations of integers in rows, arrays [n] each: int64 [n], alike in rows that are alike."""
+    """Give each row of integer arrays [n] side by side a number: int64 [n], equal for equal rows."""
     numbers = first
     for codes in others:  # of numbers, not of pairs, as these are slow to sort
         low, size = codes.min(initial=0), np.ptp(codes) + 1 if len(codes) else 1
@@ -414,12 +425,12 @@ def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> C
     """Describe a column by its name and some of its cells, which are dates, times of day, numbers or texts.
 
     A column of texts holds ISO dates or times of day if more than half of its filled cells are written so. It holds
-    numbers if there are as many numbers as words, or more than two different numbers for each different word. It holds
-    other dates if all cells fit one format (`_formats`), and so may whole numbers. If all cells are one negative code
-    of nines, such as -999, they count as missing.
+    numbers if there are as many numbers as words, or more than two different numbers for each different word. Texts and
+    whole numbers are other dates if all cells fit one format (`_formats`). If all cells are the same negative number of
+    nines, such as -999, they count as missing.
 
     Args:
-        name: of the column. One that is called like a date or a time of day may hold these in more forms.
+        name: the column's name. If it is one for a date or a time of day, more ways of writing these are recognised.
         column: Arrow array [n] of the cells as they were read.
         of_lists: whether the cells are the entries of lists.
         na: texts that mean "missing", besides the usual ones.
@@ -454,7 +465,7 @@ def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> C
 
 
 def _formats(column: pa.Array, numbers: np.ndarray | None, named: bool) -> tuple[str, ...]:
-    """Return the strptime formats by each of which all cells of a column can be read as dates; () if there is none.
+    """Return the strptime formats that can each read all cells of a column as dates; () if there is none.
 
     There are several if day and month could be swapped (`formats_of`). Texts without digits are passed over. Only texts
     and whole numbers have formats.
@@ -481,9 +492,10 @@ def _formats(column: pa.Array, numbers: np.ndarray | None, named: bool) -> tuple
 
 
 def _has_points(column: pa.Array) -> bool:
-    """Return whether all cells of a column of texts are times of day such as 8.15: 20 different ones, in 4 hours.
+    """Return whether a column of texts holds times of day written as 8.15, for 08:15, and not decimal numbers.
 
-    Of so many other numbers with two decimals, some would be beyond .59.
+    It does if all cells are written so, and it has at least 20 different ones, in at least 4 different hours. Among as
+    many decimal numbers, some would end in .60 to .99.
     """
     known = cells.without_missing(column).drop_null().unique() if cells.is_text(column.type) else []
     if len(known) < MIN_POINTED or not cells.matches(known, r"^([01]?\d|2[0-3])\.[0-5]\d$").all():

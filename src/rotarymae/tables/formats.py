@@ -175,8 +175,9 @@ def as_utf8(path: Path, text: Text) -> Path:
 def _transcoded(path: Path, changed: int, text: Text) -> Path:
     """Copy a file of the form `text` as UTF-8, unpacked, to the temporary folder; return the path of the copy.
 
-    Equal calls return the same copy; `changed`, the time of the last change, is there for a new copy after it. The
-    first `text.skip` lines are left out. Runs of blanks between cells become single tabs.
+    The first `text.skip` lines are left out. Runs of blanks between cells become single tabs. A call with equal
+    arguments returns the same copy. `changed` is the time of the file's last change, so that a changed file is copied
+    again.
     """
     target = scratch() / f"{len(list(scratch().iterdir()))}-{path.name}.txt"
     lines = io.TextIOWrapper(_open_unpacked(path), text.encoding, newline="")
@@ -191,7 +192,10 @@ def _transcoded(path: Path, changed: int, text: Text) -> Path:
 
 
 def _is_in(encoding: str, path: Path) -> bool:
-    """Return whether a file, unpacked and read to its end, is in an encoding, but for half a character at the end."""
+    """Return whether a file, unpacked and read to its end, can be decoded by an encoding.
+
+    An incomplete character at its end does not count.
+    """
     decoder = codecs.getincrementaldecoder(encoding)()
     with _open_unpacked(path) as file:
         try:
@@ -230,7 +234,10 @@ def sniff_all(paths: Sequence[Path], said: Sequence[Path], format: str, header_r
 
 
 def _numbers_below(path: Path, text: Text) -> list[bool] | None:
-    """Return which cells of the row below `text.head` are numbers; None if the file begins with other lines."""
+    """Return which cells of the row below the header are numbers; None if the file has another header.
+
+    `text.head` are the lines up to the header and with it, by which the file must begin.
+    """
     with _open_unpacked(path) as file:
         if any(_line(file) != line for line in text.head):
             return None
@@ -240,8 +247,8 @@ def _numbers_below(path: Path, text: Text) -> list[bool] | None:
 def _line(file: io.BufferedReader) -> str:
     """Read the next line of a file that is open for bytes; return it without a byte order mark and the line break.
 
-    At most 64 KiB are read, as UTF-8, with signs in place of other bytes. The result is "" at the end of the file, and
-    for an empty line.
+    At most 64 KiB are read. Bytes that are no UTF-8 become replacement characters. The result is "" at the end of the
+    file, and for an empty line.
     """
     return file.readline(HEAD_BYTES).decode("utf-8", errors="replace").removeprefix("\ufeff").rstrip("\r\n")
 
@@ -375,11 +382,19 @@ def sniff(path: Path, format: str, header_row: int | None) -> Text:
 
 
 def _separated(every: list[str], usual: str, header_row: int | None) -> tuple[list[str], str, int]:
-    """Return as many of the lines of a file as show its form, the separator of their cells, and the header's index.
+    """Guess which character separates the cells of a text file, and which line is its header.
 
     A separator fits if it gives the header several cells, and three quarters of the later lines fit the header. Of
-    several that fit, that with the fewest lines above the header is taken, then that with most cells; if none does, the
-    `usual` one or, with `header_row`, the line that the user named, the one by which the lines below it are a table.
+    several that fit, the one with the fewest lines above the header is taken, then the one that makes most cells. If
+    none fits, it is the `usual` one; or, if the user named the header's line, the one that fits the lines below it.
+
+    Args:
+        every: the first lines of the file.
+        usual: the separator by the file's suffix.
+        header_row: the line of the header, counted from 1, if the user named it; None guesses it.
+
+    Returns:
+        The lines that were looked at, more only if the first 100 show no table; the separator; and the header's index.
     """
     for count in HEAD_LINES:
         lines = every[: count + (header_row or 0)]
@@ -406,9 +421,10 @@ def _refuse_no_table(lines: Sequence[str]) -> None:
 
 
 def _with_hashes(lines: list[str]) -> list[str]:
-    """Return lines with "#" before the first ones, if these are comments with a mark of their own, as ";" and "HDR".
+    """Put "#" before the first lines of a file if they are comments with another mark, such as ";" or "HDR".
 
-    They are if at least three lines begin with one word without digits, and all filled ones below with numbers.
+    They are if at least three lines begin with one word that is no number, and all filled lines below with numbers.
+    Other lines are returned as they are.
     """
     words = [line.split(maxsplit=1)[:1] for line in lines]
     count = next((i for i, word in enumerate(words) if word != words[0]), 0)
@@ -506,10 +522,11 @@ def _header(rows: list[list[str]], lines: Sequence[str], given: int | None) -> t
 
 
 def _first_values(rows: Sequence[Sequence[str]], filled: Sequence[int], width: int) -> int | None:
-    """Return the index of the first of five rows of values, or of all rows to the end; None without one.
+    """Return the index of the first row of values; None without one.
 
-    Rows of values have `width` cells, and in the first column in which later rows mostly have numbers they have what
-    begins like a number or is missing. `rows` are the cells of each line, and `filled` the indices of those not blank.
+    A row of values has `width` cells and, in the first column in which later rows mostly have numbers, a cell that
+    begins like a number or is missing. Four more rows of values must follow, or only such rows to the end. `rows` are
+    the cells of each line, and `filled` the indices of those not blank.
     """
     later = [rows[i] for i in filled[-max(VALUE_ROWS, len(filled) // 4) :] if len(rows[i]) == width]
     numeric = (k for k in range(width) if sum(_has_number(row[k : k + 1]) for row in later) > 0.9 * len(later))
@@ -520,12 +537,15 @@ def _first_values(rows: Sequence[Sequence[str]], filled: Sequence[int], width: i
 
 
 def _below_preamble(rows: Sequence[Sequence[str]], filled: Sequence[int], start: int) -> int:
-    """Return the index of the header if rows of a preamble are as long as those of the table; else `start`.
+    """Return the index of the header, which is not `start` if that is a line of a preamble above the table.
 
-    They are if `start`, the first row of the table's width, has rows of other lengths below it, or more than five rows,
-    before the first row of values. Then the header is the last row of that width that may be names, with a row of
-    another width or none right above it, if at most five rows lie between it and the values. Otherwise it is the row
-    right above the values if that may be names, or else the first row of values.
+    `start` is the first row of the table's width. It belongs to a preamble if rows of other widths, or more than five
+    rows, lie between it and the first row of values. Then the header is the first of these that there is:
+
+    - of the rows of names of the table's width, the last one with a row of another width or none right above it, if at
+      most five rows lie between it and the values;
+    - the row right above the values, if it is one of names;
+    - the first row of values.
     """
     width = len(rows[start]) if start < len(rows) else 0
     first = _first_values(rows, filled, width)
@@ -540,7 +560,10 @@ def _below_preamble(rows: Sequence[Sequence[str]], filled: Sequence[int], start:
 
 
 def _likely_header(rows: Sequence[Sequence[str]]) -> int | None:
-    """Return the number, from 1, of the line above the first values that has most different words; None without one."""
+    """Return the number, from 1, of the line that is most likely the header; None without one.
+
+    It is the line with most different words among those above the first row of values.
+    """
     filled = [i for i, row in enumerate(rows) if any(cell.strip() for cell in row)]
     widths = Counter(len(rows[i]) for i in filled[-max(VALUE_ROWS, len(filled) // 4) :])
     width = max(widths, key=lambda w: (widths[w], w), default=0)
@@ -550,9 +573,10 @@ def _likely_header(rows: Sequence[Sequence[str]]) -> int | None:
 
 
 def values_in(stem: str) -> str:
-    """Return the name of the column of values that numbered columns become: "FLUX" for the beginning "FLUX.".
+    """Return a name for the values of numbered columns, without their numbers: "FLUX" for FLUX.1, FLUX.2, ...
 
-    Points, underscores and blanks at its end are left out; it is "value" if nothing remains.
+    The `stem` is the common beginning of the columns' names, "FLUX.". Points, underscores and blanks at its end are
+    left out; the name is "value" if nothing remains.
     """
     return stem.rstrip("._ ") or "value"
 
@@ -677,7 +701,7 @@ def _number(cell: str) -> float | None:
 
 
 def _have_names(rows: Sequence[Sequence[str]], columns: int) -> bool:
-    """Return whether each row begins with a name of the row, for which the header has no cell, as R writes tables.
+    """Return whether each row begins with a cell that has no name in the header, as in tables written by R.
 
     True if each of the `rows` below the header, one at least, has one cell more than the header's `columns`, and the
     first cells of the rows are either 1, 2, 3, ... or all different and no numbers.
@@ -710,9 +734,9 @@ def _rows_of_units(rows: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
 def _are_units(words: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
     """Return whether the words in a row, "" for an empty cell, are units, given the cells of the rows `below` it.
 
-    No word may look like a number (1/min does not), have 25 characters or more, or come again below itself in a column
-    of numbers. Enough words must stand above numbers: one, or two if a word without brackets stands above texts, and
-    two more for each word above texts that comes again below itself.
+    They are none if a word looks like a number (1/min does not), has 25 characters or more, or occurs again below
+    itself in a column of numbers. Otherwise enough words must stand above columns of numbers: one, or two if a word
+    without brackets stands above texts, and two more for each word above texts that occurs again below itself.
     """
     above_numbers = above_texts = 0
     for word, *column in zip(words, *below, strict=True):
@@ -766,9 +790,9 @@ def rows_of_json(path: Path) -> tuple[pa.Table, str] | None:
 def _names_and_rows(content: Any) -> tuple[list[str], list[list[Any]]]:
     """Return the names of columns and the rows, as lists, in what `json.load` returned; ([], []) for another form.
 
-    The content is a list of rows, the first of which may be names, without which they are "column 1", ...; or an object
-    with a list of names and a list of rows, perhaps inside other objects. Further lists in that object, as long as the
-    list of rows, become columns in front.
+    The content is a list of rows, the first of which may hold the names; without names, columns are "column 1", ... Or
+    it is an object with a list of names and a list of rows, perhaps inside other objects. Other lists of that object
+    that are as long as the list of rows become further columns, before these.
     """
     if _are_rows(content):
         names = [str(name) for name in content[0]]
@@ -789,15 +813,15 @@ def _names_and_rows(content: Any) -> tuple[list[str], list[list[Any]]]:
 
 
 def _lists_of_keys(content: Any) -> tuple[list[str], list[list[Any]]]:
-    """Return names of columns and the rows under several keys of what `json.load` returned; ([], []) for another form.
+    """Join lists of rows under the keys of what `json.load` returned; ([], []) for another form.
 
-    Under each key stands a list of rows, such as pairs [time, value], all rows equally long, and there are no other
-    lists. One list at least must have three rows. Columns are "time"; "channel", the key and the texts next to it as
-    far as they differ from those of other lists; and "value", or "column 2", "column 3", ... There is no channel for a
-    single list, and a list that is called like another is numbered. Rows come in the order of their times, which are
-    the numbers or ISO dates that go one way through each list, of several those of the most even steps: Graphite writes
-    [value, time].
+    {"a": [[0, 1.5], [1, 1.6], [2, 1.4]], "b": [[0, 7.0]]} becomes the names ["time", "channel", "value"] and the rows
+    [0, "a", 1.5], [0, "b", 7.0], [1, "a", 1.6], ..., in the order of their times.
 
+    All rows must be equally long, one list at least must have three rows, and there may be no other lists. The times
+    are the numbers or ISO dates that go one way through each list, of several those of the most even steps: Graphite
+    writes [value, time]. Several other cells of a row are called "column 2", "column 3", ... The channel is the key
+    with the texts next to it, without words that all lists share. A single list has none, and equal ones are numbered.
     Coordinates, as those of GeoJSON, are no such rows.
     """
     lists = [*_lists_in(content)]
@@ -821,9 +845,9 @@ def _lists_of_keys(content: Any) -> tuple[list[str], list[list[Any]]]:
 
 
 def _lists_in(content: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], list[Any]]]:
-    """Yield (words, list) for each filled list of lists or of plain cells in the content of a JSON file.
+    """Yield (words, list) for each list in the content of a JSON file that is filled with lists or plain cells.
 
-    The words are the keys of the objects around the list and the texts in these, at any depth; numbers are no words.
+    The words are the keys of the list and of lists around it, and the texts in the objects around it, at any depth.
     """
     if isinstance(content, dict):
         texts = (*words, *_texts_in(content))
@@ -846,9 +870,10 @@ def _texts_in(content: dict[str, Any]) -> Iterator[str]:
 
 
 def _unevenness(times: list[Any]) -> float:
-    """Return how much the steps of times differ, over their mean; infinity for what goes not one way, or is no time.
+    """Return how uneven the steps of times are: the largest less the smallest, over their mean.
 
-    Times are numbers, mostly different, or ISO dates. It is 0 for ISO dates, and for one or two times.
+    It is infinity for cells that are no times: these are numbers, mostly different, or ISO dates, and only rise or only
+    fall. It is 0 for ISO dates, and for one or two times.
     """
     dated = all(isinstance(time, str) and re.match(dates.ISO, time) for time in times)
     if not dated and not all(isinstance(time, int | float) for time in times):
@@ -868,10 +893,10 @@ def _are_rows(content: Any) -> bool:
 
 
 def _of_one_type(column: Sequence[Any]) -> pa.Array:
-    """Return cells of a JSON file as an Arrow array, null for None.
+    """Convert cells of a JSON file to an Arrow array, null for None.
 
-    If they are of several types (numbers with and without point are of one), or whole numbers beyond 64 bits, all
-    become texts.
+    All become texts if they are of several types or if a whole number is beyond 64 bits. Whole numbers and numbers with
+    a point are of one type.
     """
     try:
         return pa.array(column)
@@ -884,12 +909,12 @@ def sheet_as_text(path: Path, changed: int) -> Path:
     """Copy the first sheet of an Excel file to a CSV file in the temporary folder; return the copy's path.
 
     Each row becomes a line, blank rows empty ones, so that lines are numbered as in the sheet; blank rows at its end
-    are left out. Lines are as wide as the longest row, up to its last filled cell, of whose cells at least half are
-    filled; cells further right are left out. A row that fills its first cell alone, such as a title above the header,
-    becomes a line of one cell.
+    are left out. All lines are as wide as the longest row, and cells further right are left out. For this, a row counts
+    only if at least half of its cells are filled, up to the last filled one. A row that fills its first cell alone,
+    such as a title above the header, becomes a line of one cell.
 
-    Equal calls return the same copy, and warn once; `changed`, the time of the last change, is there for a new copy
-    after it.
+    A call with equal arguments returns the same copy, and does not warn again. `changed` is the time of the file's last
+    change, so that a changed file is copied again.
 
     Raises:
         InputError: openpyxl is not installed; the sheet is too large ("too-large").
@@ -1018,8 +1043,8 @@ def of_astropy(table: Any) -> Read:
 def _of_masked(values: np.ma.MaskedArray[Any, Any]) -> pa.Array:
     """Return a masked array as an Arrow array, in which masked cells are null.
 
-    Of several axes, each entry of the first becomes a flat list, in which masked numbers are NaN and other masked
-    cells stay. Raises what Arrow raises for cells that it cannot hold.
+    An array of several axes becomes a list for each entry of the first axis. In these flat lists, masked numbers are
+    NaN, and other masked cells keep their values. Raises what Arrow raises for cells that it cannot hold.
     """
     masked, plain = np.ma.getmaskarray(values), np.ma.getdata(values)
     if plain.ndim > 1:

@@ -140,14 +140,17 @@ class Remarks(dict[str, str]):
 
 
 def _series_per_row(source: Source) -> str | None:
-    """Return the common beginning of numbered columns, "FLUX." for FLUX.1, FLUX.2, ..., if each row is a series.
+    """Return the stem of numbered columns, "FLUX." for FLUX.1, FLUX.2, ..., if each row is a series; else None.
 
-    It is "" for columns whose whole names are numbers or dates. It is None if rows are no series, which is so in these
-    cases: There are fewer than 20 numbered columns (7 if their names are times, 4 if their beginning is called like a
-    time), or fewer than other columns. Their names are numbers in no order. Another column is called like a time, and
-    is no column of words, or holds dates that go one way and seldom repeat. The columns have no names, and one holds no
-    numbers, or the median difference of neighbours in a row, without the first column, which may be a label, is more
-    than twice that of neighbours in a column.
+    The stem is the common beginning of the names; it is "" if whole names are numbers or dates. Rows are no series if
+    one of these is true:
+
+    - There are fewer than 20 numbered columns (7 if their names are times, 4 if the stem is called like a time), or
+      fewer than other columns. Or the stem is "", and the names neither only rise nor only fall.
+    - Another column is called like a time, and is no column of words; or it holds dates that go one way and seldom
+      repeat.
+    - The columns have no names, and one holds no numbers, or neighbours in a row differ more than twice as much as
+      neighbours in a column (medians). The first column, which may be a label, does not count for this.
     """
     stems = [stem for stem in ("", *_stems(source.kinds)[:1]) if not DATED.match(stem)]
     counts = {stem: numbers_in(source.kinds, stem) for stem in stems}
@@ -251,10 +254,10 @@ def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
 def _with_dates(source: Source) -> Source:
     """Return the table with columns of parts of dates joined to one of times; as it is, if it has no such columns.
 
-    Of each date in parts (`dates_in_parts`), the finest parts are left out until the others make dates in more than
-    95 % of the sampled rows. If their names only end like those of parts, the dates must be of the years 1900 to 2100,
-    and the only ones of the table, and change from row to row or go on, as births do not. Of several the one with the
-    most different dates is joined.
+    Of each date in parts (`dates_in_parts`), the finest parts are left out until the others make dates in more than 95
+    % of the sampled rows. Names that only end like those of parts, such as VISITYR, count only if the table has no
+    other dates, and these are of the years 1900 to 2100 and mostly change from row to row or never go back, unlike
+    births. Of several dates, the one with the most different values is joined.
     """
     best, most = source, 0
     for parts in dates_in_parts(source.kinds):
@@ -429,8 +432,8 @@ class _Proposer:
     def find_clock(self, time: Column) -> None:
         """Propose the column of times of day next to `time`, the column of times, if that holds whole days.
 
-        It is called like a clock, or else it is the only one of any name whose times go on within each day, as those of
-        other languages do.
+        A column that is called like a clock is taken. Without one, as in unknown languages, it is the only column whose
+        times of day ascend within each day (`goes_on_within_days`).
         """
         if time.days is None or (np.nan_to_num(time.days) % 1).any():
             return
@@ -458,9 +461,9 @@ class _Proposer:
     def begin_of_intervals(self) -> Column | None:
         """Return the column of begins in a table of intervals (start, stop, event), as of survival; else None.
 
-        Begins and ends are two columns of numbers called so, such as start and stop, without a role so far. Each begin
-        must lie before its end. Another column must be called like an event, and have at most two different cells. The
-        column of ends is taken off the columns without a role.
+        Begins and ends are columns of numbers without a role so far that have the names of a pair, such as start and
+        stop. Each begin must lie before its end. Another column must be called like an event, and have at most two
+        different cells. The column of ends is taken off the columns without a role.
         """
         events = [c for c in self.unused.values() if {*c.words} & STATUS_NAMES and c.distinct <= 2]
         numbers = {c.name.lower(): c for c in self.unused.values() if c.numeric}
@@ -473,10 +476,9 @@ class _Proposer:
         return None
 
     def refuse_dates_without_year(self) -> None:
-        """Raise InputError ("no-time") if the time holds days of the month, and the table months but no years.
+        """Raise InputError ("no-time") if the times are days of the month, next to months but no years.
 
-        Columns of these are known by their names (`DATE_PARTS`); months must hold numbers from 1 to 12, and days from 1
-        to 31.
+        The columns are known by their names (`DATE_PARTS`); months must be numbers from 1 to 12, and days from 1 to 31.
         """
         time = self.column("time")
         names = {name.lower(): name for name in self.columns}
@@ -491,13 +493,15 @@ class _Proposer:
         """Return the column that is most likely the time, of those without a role so far; None if no column may be.
 
         Candidates hold dates, or are called like times and hold numbers or times of day. Dates that stay the same
-        within blocks of ids, as of births, are candidates only if all do. Of two, these rules decide, in this order:
-        One that is filled in more than half of the rows is likelier; one of dates is likelier than a clock; one that
-        `in_order` accepts is; one with the better name is. If the best holds numbers, other than Julian dates, a column
-        of dates that changes as often is returned instead, if it is called like a time or the numbers only count. If
-        the numbers of the best go up and down, what `ascending` returns is returned, if that is not None.
+        within blocks of ids, such as dates of birth, are candidates only if all do. The likeliest is filled in more
+        than half of the rows; of several such, it is no clock if there are dates, then accepted by `in_order`, then has
+        the best name.
 
-        Without candidates, it is a column of texts that is called like a time, else what `ascending` returns, else a
+        If the likeliest holds numbers, other than Julian dates, a column of dates that changes as often replaces it, if
+        that is called like a time or the numbers only count. If its numbers go up and down, the column that `ascending`
+        returns replaces it, if there is one.
+
+        Without candidates, it is a column of texts that is called like a time, else the one of `ascending`, else a
         column of one date.
         """
         clocks = any(c.clock for c in self.unused.values())  # which tell the times of a single day
@@ -545,12 +549,12 @@ class _Proposer:
         return any(map(column.goes_one_way, (np.zeros(self.rows), *blocks)))
 
     def ascending(self) -> Column | None:
-        """Return the column, of those without a role so far, whose numbers ascend most often from row to row; or None.
+        """Return the column of numbers that rises most often from row to row, of those without a role; or None.
 
-        It must have at least 10 different numbers, and more than 90 % of the steps must rise. If no column has, the ids
-        of a column that is called like one are tried: then one is taken whose numbers rise in every step within each
-        id, provided that each column that never falls there rises in every step. A column that counts the rows is taken
-        only if no other ascends as often. Ids and entries of lists are passed over.
+        It must have at least 10 different numbers, and more than 90 % of the steps must rise. If no column has, a
+        column is taken that rises in every step within each id, for any column called like ids. No other column may
+        then stay level in some of these steps and rise in the others. A column that counts the rows is taken only if no
+        other rises as often. Ids and entries of lists are passed over.
         """
         numbers = [c for c in self.unused.values() if c.numeric and not (c.listed or looks_like_id(c.name))]
         steps = {c.name: np.diff(c.numbers) for c in numbers}  # pyright: ignore
@@ -593,13 +597,14 @@ class _Proposer:
     def find_id(self) -> None:
         """Propose the column of ids, unless the user named one; set `self.series`, int [rows], to the series' codes.
 
-        A column that is called like an id is taken first. Without one, the id is "file" if there are several files,
-        which makes each a series. In a single file, the column is taken whose cells show that it is the id
-        (`id_by_shape`); else the id is "file", too, the table is one series, and a doubt is added to `self.doubts`.
-        Remarks are on a proposed id: it has one time for each cell; or its cells divide one object, as weekdays do.
+        A column that is called like an id is taken first (`id_by_name`). Without one, the id is "file" if there are
+        several files, which makes each a series. In a single file, a column is taken whose cells look like ids
+        (`id_by_shape`); without one, the id is "file", too, the table is one series, and `self.doubts` says so. A
+        remark is added if each proposed id has a single time, or if the ids look like states of one object, such as
+        weekdays.
 
-        The rows are those that were looked at. All codes are 0 if the id is "file" and there is a single file, no
-        column of times, or a list of times in each cell.
+        All codes are 0 if the id is "file" and there is a single file, no column of times, or a list of times in each
+        cell.
         """
         several_files = len(self.source.paths) > 1
         if "id" not in self.named:
@@ -627,13 +632,13 @@ class _Proposer:
     def id_by_name(self) -> Column | None:
         """Return the column, of those without a role, that is called like an id and tells series apart best; or None.
 
-        Units of measurement, columns of a date type, and ids of rows or times rather than series are passed over. Of
-        several columns, those of the best name go first, if equal cells follow one another; else those that best tell
-        rows of one time apart. Of these, the one with the most different cells is taken, then the one of the best name.
-        The others with more or fewer different cells become `self.other_ids`.
+        Units of measurement, columns of a date type, and ids of rows or times rather than series are passed over.
+        Columns of the best name whose equal cells follow one another are compared first. Without one, those are
+        compared that best tell rows of one time apart. Of these, the one with the most different cells is taken, then
+        the one of the best name. The others with more or fewer different cells become `self.other_ids`.
 
-        The rows of one id and time may belong to parts of an object. Then the column that names these parts is returned
-        instead.
+        If several rows of one id and time belong to parts of an object, the column that names the parts is returned
+        instead (`names_of_parts`).
         """
         free, n = self.unused.values(), self.rows
         named = [c for c in free if looks_like_id(c.name) and c.distinct > 0 and (c.formats or not c.dates)]
@@ -665,12 +670,12 @@ class _Proposer:
         return part
 
     def id_by_shape(self) -> Column | None:
-        """Return a column whose cells, not its name, show that it is the id, of those without a role; None without one.
+        """Return a column, of those without a role, that looks like ids by its cells, not by its name; or None.
 
-        It is a text or whole number without missing cells, equal ones of which come in blocks of three rows or more on
-        average, and no state of one object (`is_state`). Of several, one with more than one time for each id goes
-        first, then texts, then that of most different cells. Else it is a column that tells the rows of one time apart
-        (`names_of_parts`). A remark says which.
+        It holds texts or whole numbers, none missing. Equal cells come in blocks, of three rows or more on average, and
+        are no state of one object (`is_state`). Of several columns, one with more than one time for each id goes first,
+        then texts, then the one with the most different cells. Without such a column, it is one that tells the rows of
+        one time apart (`names_of_parts`). A remark says which.
         """
         blocks = [c for c in self.objects if (c.text or c.whole) and c.distinct > 1 and not c.listed]
         blocks = [c for c in blocks if (c.codes >= 0).all() and c.in_blocks and self.rows / c.runs >= MIN_RUN]
@@ -694,10 +699,10 @@ class _Proposer:
     def is_state(self, column: Column) -> bool:
         """Return whether a column's blocks of equal cells are states of one object, such as quality codes or years.
 
-        They are if more than 99 % of the steps of time in the table go one way, and so do most steps from one block to
-        the next; at another object the times would begin anew. False if the column does not come in blocks, or if the
-        times are unknown. False also for more than four different texts, unless the column is called like a time: they
-        are taken as objects that were measured one after the other.
+        They are if time goes on through all blocks, as it would begin again at another object: more than 99 % of the
+        steps of time in the table go one way or stay, and so do most steps from one block to the next. False if the
+        column does not come in blocks, or if the times are unknown. False also for more than four different texts,
+        unless the column is called like a time: they are taken as objects that were measured one after the other.
         """
         objects = column.text and column.distinct > MOST_STATES and not TIME.fits(column.words)
         if self.time_values is None or objects or not column.in_blocks:
@@ -715,16 +720,16 @@ class _Proposer:
         return column.distinct == 1 or any(count_keys(c.codes, column.codes) == c.distinct for c in channels)
 
     def called_unit(self, column: Column) -> bool:
-        """Return whether a column of texts is called like units, or as another with a U, as VSORRESU is."""
+        """Return whether a column of texts is called like units, or like another column with a U: VSORRES, VSORRESU."""
         other = column.name.removesuffix("U")
         return column.text and bool({*column.words} & UNITS or (other != column.name and other in self.columns))
 
     def names_of_parts(self, objects: np.ndarray) -> Column | None:
-        """Return the column, of those without a role, that names parts of objects, as inverters of a plant; or None.
+        """Return the column that names parts of objects, such as the inverters of a plant; None without one.
 
-        Each name belongs to one object. Names must tell more than 98 % of the rows of one time, or else of one time and
-        channel, apart, where objects alone do not. The column holds texts, or is called like a place and may hold whole
-        numbers. Of several, the one with the most names is returned.
+        It has no role so far, and each name belongs to one object. A name and a time, or else these and a channel, must
+        identify more than 98 % of the rows, and an object in place of the name less than 90 %. The column holds texts,
+        or is called like a place and may hold whole numbers. Of several, the one with the most names is returned.
 
         Args:
             objects: [rows], a code of each row's object; all 0 for a single one.
@@ -743,13 +748,13 @@ class _Proposer:
     # ── label, groups, facts ────────────────────────────────────────────────────────────────────────────────────────
 
     def find_facts(self) -> tuple[str | None, str | None]:
-        """Propose as static the columns that are the same throughout each series; return the names of label and groups.
+        """Propose as static the columns that are constant within each series; return the names of label and groups.
 
-        The label is the column that looks like one; the groups are ids whose cells repeat across series, such as
-        patients. Either is None without one. Also sets `self.varying`, `self.outcomes` and `self.varying_numbers`. With
-        a single series, or one in each row, all columns with different cells vary. Remarks are
-        on the groups, on a band or unit that is the same throughout each series, and on a further id that divides
-        series and joins parts of several.
+        The label is the column that looks like one; the groups are ids that several series share, such as patients.
+        Either is None without one. Also sets `self.varying`, `self.outcomes` and `self.varying_numbers`. If there is
+        one series, or one per row, all columns with different cells vary. Remarks are added to the groups, to a band or
+        unit that is constant within each series, and to another id that is shared by some series and differs within
+        others.
         """
         count = int(self.series.max(initial=-1)) + 1
         one = count in (0, 1, self.rows)  # which does not show what is the same throughout each
@@ -783,9 +788,9 @@ class _Proposer:
     def is_outcome(self, column: Column) -> bool:
         """Return whether a column of numbers that change within series looks like an outcome or a label of times.
 
-        Its name decides, such as died. A name with another sense, such as discharge, is no outcome if the numbers are
-        many in each series. At most two whole numbers, such as 0 and 1, are also an outcome if the name is one of
-        events in time, such as is_anomaly.
+        Its name decides, such as died. If the name has another sense, as discharge of a river, many different numbers
+        in each series make it no outcome. At most two whole numbers, such as 0 and 1, are also an outcome if the name
+        is one of events in time, such as is_anomaly.
         """
         if looks_like_outcome(column.name):
             several = count_keys(self.series, column.codes) > 2 * count_keys(self.series) and not column.names_classes
@@ -795,11 +800,11 @@ class _Proposer:
     # ── channel and values ──────────────────────────────────────────────────────────────────────────────────────────
 
     def find_channel(self) -> None:
-        """Propose the column of channels, and one of further positions of the rows; set `self.maybe_values`.
+        """Propose the column of channels and one of further positions of the rows; collect the possible values.
 
-        `self.maybe_values` are the columns of numbers that vary within series, without the channel, ids, standard
-        errors, limits and flags. Codes, and numbers that repeat another column or the time, or count measurements or
-        blocks of rows, are left out, too, unless no column would be left. Coordinates are still among them. Also sets
+        The latter, `self.maybe_values`, are the columns of numbers that vary within series, without the channel, ids,
+        standard errors, limits and flags, but with coordinates. Unless no column would be left, columns are removed
+        that hold codes, repeat another column or the time, or count measurements or blocks of rows. Also sets
         `self.errors`, `self.limits`, `self.flags`, `self.coordinates` and `self.value_of`.
         """
         self.value_of = _errors_by_name(self.unused.values())
@@ -858,13 +863,16 @@ class _Proposer:
         """Return the column that most likely says what was measured in each row; None without one.
 
         It holds texts or whole numbers, at most 2,000 different ones, and changes within series, but is no state of the
-        object (`is_state`). A column that is called like a channel, or like a class next to units of measurement, goes
-        first. Of several, one is taken with a single unit throughout each channel, then the one that leaves the fewest
-        rows of equal series and time, then the one of the best name.
+        object (`is_state`). The first of these rules decides that finds a column:
 
-        Without such a name, it is a column of few classes that tells rows of equal series and time apart. Or, if a
-        single column of numbers could be the value, it is a column of texts that explains more than half of the
-        variance of that column's ranks. Remarks say why these two are guessed.
+        - It is called like a channel or, next to units of measurement, like a class. Of several, one is taken with a
+          single unit throughout each channel, then the one that leaves the fewest rows of equal series and time, then
+          the best name.
+        - It has few classes, which tell rows of equal series and time apart.
+        - It holds texts that explain more than half of the variance of the ranks of the only column that could be the
+          value.
+
+        A remark says why a column was taken by one of the last two.
         """
         roles = {*self.errors, *self.limits, *self.outcomes, *self.flags}
         free = [c for name, c in self.varying.items() if name not in roles]
@@ -898,15 +906,15 @@ class _Proposer:
         return self.rows - count_keys(self.series, self.times, *keys)
 
     def find_scale(self, channel: Column | None) -> None:
-        """Propose a column that places rows of one time and channel, such as a depth, as a further position.
+        """Propose a column that orders the rows of one time and channel, such as a depth, as a further position.
 
         It is proposed if more than a twentieth of all rows repeat the series, time and channel of another row. It is
         the first of the possible values, `self.maybe_values`, whose numbers go one way among such rows and tell them
-        apart, and is taken off these.
+        apart, and is taken off these. The `channel` is None without one.
 
         Without such a column, a doubt says how many rows repeat others, and by which columns of classes, as few as
-        possible and at most three, they can be told apart. Next to a channel, a twentieth of rows or less is not said.
-        The `channel` is None without one.
+        possible and at most three, they can be told apart. Next to a channel, this is not said of a twentieth of the
+        rows or less.
         """
         keys = [] if channel is None else [channel.codes]
         bare, rows = self.repeated_rows(*keys), joint_codes(self.series, self.times, *keys)
@@ -942,10 +950,10 @@ class _Proposer:
         It does in each of these cases:
 
         - Its numbers keep pace with the times or other dates (`keeps_pace`), as ages do.
-        - They count the rows, and may begin anew, as those of trials do.
+        - They count the rows, and may begin again, as those of trials do.
         - They are days such as 20240331.5, and go one way within series.
-        - They go one way within series and differ only where the times do. Besides, the column is called like a time or
-          as the column of times is; or they are consecutive whole numbers, and differ wherever the times do.
+        - They go one way within series, with one number for each time, and the column is called like a time or as the
+          column of times is. Or they are, besides, consecutive whole numbers with one time for each.
         """
         if column.numbers_rows or (column.packs_days and column.goes_one_way(self.series)):
             return True
@@ -957,7 +965,10 @@ class _Proposer:
         return again or self.keeps_pace(column)
 
     def unit_of_time(self, column: Column) -> bool:
-        """Return whether a column's name ends in the last word of the time's, which has several: "UV ml", "Cond ml"."""
+        """Return whether a column's name ends like that of the time, perhaps in its unit: "Cond ml" next to "UV ml".
+
+        Only the last words are compared. False if the time's name is a single word.
+        """
         time = self.column("time")
         return time is not None and len(time.words) > 1 and time.words[-1:] == column.words[-1:]
 
@@ -971,7 +982,7 @@ class _Proposer:
         return column.numbers is not None and any(self.in_step(column.numbers, times) for times in known)
 
     def in_step(self, numbers: np.ndarray, times: np.ndarray) -> bool:
-        """Return whether numbers are times in another unit, but for rounding and a shift per series; float64 [rows]."""
+        """Return whether numbers are times in another unit, up to rounding and a shift per series; float64 [rows]."""
         known = np.isfinite(times) & np.isfinite(numbers)
         times, numbers, series = times[known], numbers[known], self.series[known]
         if len(different := np.unique(numbers)) < MIN_ASCENDING or series.min() < 0:
@@ -1070,12 +1081,14 @@ class _Proposer:
     def likely_values(self, channel: Column | None) -> list[Column]:
         """Return those of the possible values, `self.maybe_values`, that stand out, the likeliest first; or [].
 
-        They are called like values. If none are, they are those that have columns of standard errors, if others have
-        none; of several such, columns of means do not count. Else they are those that differ by channel more than
-        within one.
+        The first of these rules decides that finds columns:
 
-        Before, coordinates are taken off `self.maybe_values`, unless nothing else is there; but if the table has nested
-        columns, which may hold the values, they always are. The `channel` is None without one.
+        - They are called like values.
+        - They have columns of standard errors, and others have none; of several such, columns of means do not count.
+        - They differ more between channels than within one. The `channel` is None without one.
+
+        Coordinates are first taken off `self.maybe_values` unless nothing else is there. In a table with nested
+        columns, which may hold the values, they always are.
 
         Raises:
             InputError: no possible values are left ("no-values").
@@ -1101,9 +1114,10 @@ class _Proposer:
         return [c for c in measured if _share_explained(c, channel) > TELLING_SHARE]
 
     def say_units(self, channel: Column | None) -> None:
-        """Remark which columns hold units that differ within a channel, or zones of the times.
+        """Remark which columns hold units that differ within a channel, and which hold zones of the times.
 
-        Some channels may have a second unit, but not as many as there are channels. The `channel` is None without one.
+        Units that differ in most channels are passed over: there must be fewer than two per channel on average. The
+        `channel` is None without one.
         """
         free = [c for name, c in self.varying.items() if name in self.unused and name not in self.flags]
         if channel is not None:
@@ -1117,9 +1131,9 @@ class _Proposer:
     # ── errors, positions, flags, limits ────────────────────────────────────────────────────────────────────────────
 
     def find_errors(self) -> None:
-        """Propose the column of standard errors of a single column of values, unless rows with a value lack an error.
+        """Propose the column of standard errors of a single column of values, if no row with a value lacks an error.
 
-        Limits, and rows of series without any error, need none.
+        Rows with a limit as value, and rows of series without any error, may lack one.
 
         The column is called like the value with a mark, as flux_err is, or by a mark alone, such as err. Nothing is
         proposed for several columns of values, or if the user named errors. Remarks say which errors would drop rows,
@@ -1192,9 +1206,9 @@ def _parts_of_dates(time: Column, columns: Iterable[Column]) -> list[str]:
 
     - of dates: year, month, day, hour, weekday and day of the year, all whole;
     - of decimal years, such as 2024.25: year and month, both whole;
-    - of other numbers: a cycle that begins anew, such as that of a week, and the hour, if the unit is a day.
+    - of other numbers: a cycle that begins again, such as the days of a week, and the hour, if the unit is a day.
 
-    As texts they are month and weekday of dates, if there are more than four, one for each part, which come back.
+    Texts are parts of dates if there is one for each month or weekday, more than four, and they do not come in blocks.
     """
     varying = [c for c in columns if c.distinct > 1 and not looks_like_id(c.name)]
     words: list[str] = []
@@ -1242,21 +1256,22 @@ def _share_explained(values: Column, by: Column) -> float:
 
 
 def _bare_name(words: Iterable[str]) -> str:
-    """Join the words of a column's name without marks of errors and without "mag": "psf" for magpsf and for sigmapsf.
+    """Join the words of a column's name without those for errors, such as "sigma", and without "mag".
 
-    Marks at either end of a word are cut off. A name of marks alone gives "", and one of "mag" besides gives "mag".
+    magpsf and sigmapsf both give "psf", so that an error and its values get one name. Words for errors at either end of
+    another word are cut off, too. A name of such words alone gives "", and one of "mag" besides gives "mag".
     """
     bare = [word for word in (ERROR_MARK.sub("", word) for word in words if word not in {*ERRORS, "e"}) if word]
     return "".join([word for word in bare if word != "mag"] or bare)
 
 
 def _errors_by_name(columns: Iterable[Column]) -> dict[str, str]:
-    """Return the columns of standard errors that are called like a column of values with a mark: {error: value}.
+    """Find columns of standard errors by their names, and return {error: the column of its values}.
 
-    The mark stands before or behind the name, as in flux_unc, sigmaflux and e_mag, or takes the place of "mean". If the
-    name without its mark equals no other, it may be the end of a single one: errvel is the error of mnvel. The column
-    right behind m is its error, too, if it is called dm or em and none of its numbers is negative, or called error
-    alone and all are positive. Columns without numbers are passed over.
+    The error's name is that of the values with a mark before or behind it, as in flux_unc, sigmaflux and e_mag, or with
+    the mark in place of "mean". If no column is called like the rest of the name, a single one may end in it: errvel is
+    the error of mnvel. A column right behind m is its error if it is called dm or em and has no negative number, or is
+    called error or err and has only positive ones. Columns without numbers are passed over.
     """
     columns = [c for c in columns if c.numeric]
     marked = [c for c in columns if c.is_error or any(word == "e" or ERROR_MARK.search(word) for word in c.words)]

@@ -82,7 +82,7 @@ class Facts:
         return cls(ids, values, report)
 
     def of(self, series: np.ndarray) -> tuple[dict[str, pa.Array], pa.Array]:
-        """Look up series by their ids.
+        """Look up the values of series by the ids of the series.
 
         If the ids are texts on one side and numbers on the other, both are compared as texts: one text file's ids may
         be read as integers and another's as texts.
@@ -103,10 +103,11 @@ class Facts:
         return {name: column.take(place) for name, column in self.values.items()}, place
 
     def add_to(self, dataset: SeriesDataset, table: str) -> SeriesDataset:
-        """Return the data set with these columns as further static columns.
+        """Return the data set with these columns as further static columns, matched by the ids of the series.
 
-        Missing values are as in `_static_values`. Series whose ids are not in the table get them, and are counted as a
-        doubt in the data set's report, which calls the table `table`. Static columns of equal names are replaced.
+        A missing number is NaN, a missing date NaT, and any other missing cell None. All are missing for a series whose
+        id is not in the table; the data set's report counts such series as a doubt, and calls the table `table`. Static
+        columns of equal names are replaced.
         """
         values, place = self.of(dataset.ids)
         report, lost = dataset.reading or ReadingReport(), place.is_null().to_numpy(zero_copy_only=False)
@@ -218,16 +219,16 @@ def _values_or_none(values: pa.Array) -> np.ndarray:
 
 
 def _plain(column: pa.Array, name: str, na: Sequence[str], parse: bool, static: bool) -> pa.Array:
-    """Return a column as labels, numbers or dates: an Arrow array [rows] with null where a cell is missing.
+    """Convert a column to labels, numbers or dates: an Arrow array [rows] with null where a cell is missing.
 
     Args:
         column: Arrow array [rows] as it was read.
         name: of the column, for messages.
         na: as for `Facts.read`.
-        parse: whether texts become numbers, as in text files, if all of them but words such as NA are numbers. These
-            words are null then.
-        static: whether, if `parse`, numbers become floats, never integers, and words such as NA are null among texts,
-            too.
+        parse: whether to look for numbers in texts, as text files need. Texts become numbers if all are numbers, except
+            for words such as NA, which become null.
+        static: with `parse`, True makes these numbers floats, never integers, and makes words such as NA null also in a
+            column that stays text.
 
     Raises:
         InputError: cells that are neither texts, numbers, booleans nor dates.
@@ -253,10 +254,11 @@ def _plain(column: pa.Array, name: str, na: Sequence[str], parse: bool, static: 
 
 
 def _doubts_on_classes(column: pa.Array, name: str, parsed: bool) -> ReadingReport:
-    """Return a report with doubts on a column of texts: words among numbers, and words that differ in capitals alone.
+    """Return a report on what is doubtful about the classes in a column of texts.
 
-    Words among numbers are a doubt if there are fewer different words than different numbers, and numbers were looked
-    for (`parsed`), as in text files. The report is empty for a column, [rows] with null where missing, of another type.
+    This is: words that differ in capitals alone; and, if numbers were looked for in the texts (`parsed`), different
+    words fewer than different numbers. `column` is an Arrow array [rows], null for missing cells. The report is empty
+    for another type than text.
     """
     if not cells.is_text(column.type):
         return ReadingReport()

@@ -63,8 +63,10 @@ class Part:
 def read_table(source: Any, schema: TableSchema, memory: float | None = None, **known: Any) -> SeriesDataset:
     """Read a whole table of observations as a data set; its `reading` says what became of the rows.
 
+    Raises and warns as `TableReader.open` and `TableReader.read` do.
+
     Args:
-        source, schema: as for `TableReader.open`, which with `TableReader.read` says what is raised and warned of, too.
+        source, schema: as for `TableReader.open`.
         memory: bytes that reading may take; half of what is free, if None. A larger table is sorted on disk.
         **known: `channel_names`, `value_names`, `others` or `id_name` of `TableReader.open`, such as the channels of a
             model.
@@ -117,8 +119,9 @@ class TableReader:
                 If its `id` is "file", or "id", and there is no such column, each file or data frame is one series.
             channel_names: the channels of a model; None without one, or if it has none. An observation of another
                 channel is left out, or refused if the schema is strict.
-            value_names: what a model calls its values and errors; None without one. They become the names in the data
-                set if the columns are called so, but for nested columns: "lc.flux" may be "flux".
+            value_names: what a model calls its values and errors; None without one. The data set uses these names if
+                the table has the same ones, perhaps with other prefixes of nested columns: "lc.flux" is the same as
+                "flux".
             others: columns that have another role, such as a label, and are no values; the table may lack them.
             id_name: what the ids are called in the data set; None takes the schema's `id`.
 
@@ -272,9 +275,10 @@ class TableReader:
     def _mapped(self, datasets: Iterator[SeriesDataset]) -> SeriesDataset | None:
         """Join the data sets of consecutive parts of a table to one with memory-mapped columns; None if there are none.
 
-        Limits ("<5") are dropped unless the schema's `limits` is "censored". The columns are written to files without
-        names, which go with the data set, in the folder of the table's first file; in the system's temporary folder if
-        that folder is not writable. Raises InputError ("no-room") if writing them fails, as on a full disk.
+        Limits ("<5") are dropped unless the schema's `limits` is "censored". The columns are in nameless temporary
+        files, which vanish with the data set. They are made in the folder of the table's first file, or in the system's
+        temporary folder if that folder is not writable. Raises InputError ("no-room") if writing them fails, as on a
+        full disk.
         """
         first: SeriesDataset | None = None
         per_series: list[tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]] = []
@@ -377,11 +381,11 @@ class TableReader:
             yield Part(ids, observed, dataset, why)
 
     def _with_notes(self, report: ReadingReport) -> ReadingReport:
-        """Return a report on all rows with what is known of the table as a whole added.
+        """Add what is known of the table as a whole to a report on all of its rows, and return this report.
 
-        This is the number of broken lines, with another number of cells than the header; the columns that are not read;
-        the source's notes and units; and doubts on static columns. Raises InputError ("unusable-cell") for a broken
-        line in a strict reading.
+        Added are the number of broken lines, whose number of cells differs from the header's; the columns that are not
+        read; the source's notes and units; and doubts on static columns. Raises InputError ("unusable-cell") for a
+        broken line in a strict reading.
         """
         count, first = self.source.rejected()
         if count:
@@ -426,17 +430,17 @@ class TableReader:
     def rows(self, columns: dict[str, pa.Array]) -> Observations:
         """Convert cells to observations, in the order of the rows.
 
-        Flagged rows, whose flag is a number other than 0, and rows of an unknown channel are left out; other rows stay,
-        with NaN for what is missing, and for limits ("<5") if the schema drops them. In a table with channels, rows
-        without a time become static columns if the schema's `untimed` is "static". The columns of values are
-        `self.values`, errors included.
+        Rows with a flag, a number other than 0 in a column of flags, and rows of an unknown channel are left out. Other
+        rows stay, with NaN for what is missing, and for limits ("<5") if the schema drops them. In a table with
+        channels, rows without a time become static columns if the schema's `untimed` is "static". The columns of values
+        are `self.values`, errors included.
 
         Args:
             columns: {name: Arrow array [rows]} for each of `self.columns`.
 
         Raises:
-            InputError: a column that is not numeric; times that are none; in a strict reading, an unknown channel
-                ("unusable-cell").
+            InputError: a column that is not numeric; times that cannot be read as such; in a strict reading, an unknown
+                channel ("unusable-cell").
         """
         schema, report = self.schema, ReadingReport()
         series, ids = cells.encode_labels(columns[schema.id], schema.id)
@@ -516,7 +520,7 @@ class TableReader:
     def _with_channels(
         self, rows: Observations, column: pa.Array, name: str, flags: list[tuple[str, np.ndarray]]
     ) -> Observations:
-        """Return the rows with the numbers of their channels, without flagged rows and those of unknown channels.
+        """Return the rows with the numbers of their channels, without flagged rows and rows of unknown channels.
 
         Channels are numbered as in `self.channel_names`. If that is None, those that occur are sorted and numbered. A
         missing channel is -1. Rows without a time are first made static columns, if the schema's `untimed` is "static".
@@ -528,7 +532,8 @@ class TableReader:
             flags: pairs of a reason, and a mask [rows], True for the rows to leave out for it.
 
         Raises:
-            InputError: a type that holds no labels; an unknown channel in a strict reading ("unusable-cell").
+            InputError: cells that cannot be names of channels; an unknown channel in a strict reading
+                ("unusable-cell").
         """
         codes, labels = cells.encode_labels(column, name)
         names = cells.label_values(labels)
@@ -568,9 +573,9 @@ def _joined_static(parts: Sequence[dict[str, np.ndarray]], counts: Sequence[int]
 
 
 def _joined(reports: list[ReadingReport]) -> ReadingReport:
-    """Add up the reports on the parts of a table, at least one.
+    """Add up the reports on the parts of a table, at least one, to a report on the whole.
 
-    Raises InputError ("mixed-zones") if some parts with rows have dates with a zone, by their notes, and some without.
+    Raises InputError ("mixed-zones") if the dates of some parts have a time zone, and those of others have none.
     """
     if len({NO_ZONE in report.notes for report in reports if report.total}) > 1:
         raise InputError(
@@ -615,9 +620,9 @@ def _facts(rows: Observations, codes: np.ndarray, names: np.ndarray) -> dict[str
 def _unit_factors(table: Source, schema: TableSchema) -> dict[str, float]:
     """Return {column: factor} to convert columns to the units of a model's training; {} without `schema.convert`.
 
-    Columns whose unit is that of training, in `schema.units`, also by another name, are not among them. Raises
-    InputError ("unit") if a factor is needed, and astropy knows none or is not installed. Without `schema.convert`,
-    warns (InputWarning) of each column in another unit, with the factor if astropy knows it.
+    `schema.units` are the units of training. A column with the same unit, perhaps by another name, is not in the
+    result. Raises InputError ("unit") if a factor is needed, and astropy knows none or is not installed. Without
+    `schema.convert`, warns (InputWarning) of each column in another unit, with the factor if astropy knows it.
     """
     factors = {}
     for name, trained in schema.units.items():

@@ -249,9 +249,10 @@ class TableSchema:
         return replace(schema, static=static, **of_model)
 
     def with_values_of(self, dataset: Any) -> TableSchema:
-        """Return the schema with the units and, if it is wide, the values of `dataset`, a `SeriesDataset` read by it.
+        """Return the schema with the units, and for a wide table the values, that `dataset` was read with.
 
-        These values are the names of its channels, if it has some. Units are {} if it has no report on the reading.
+        `dataset` is a `SeriesDataset` that was read by this schema. Values of a wide table are the names of its
+        channels, or of its values if it has no channels. Units are {} if it has no report on the reading.
         """
         values = tuple(dataset.channel_names or dataset.value_names) if self.wide else self.values
         return replace(self, values=values, units=dataset.reading.units if dataset.reading else {})

@@ -134,7 +134,10 @@ class Source:
 
     @property
     def said_unreadable(self) -> list[str]:
-        """Sentences on the columns that cannot be read: one on all whose names occur twice, and one on each other."""
+        """Sentences for the user on the columns that cannot be read.
+
+        All columns whose names occur twice share one sentence; each other column has its own.
+        """
         twice = [name for name, error in self.unreadable.items() if error.code == "column-twice"]
         said = [f"columns {listed(twice, 20)} are each there more than once; {ONE_NAME}"] if len(twice) > 1 else []
         return said + [error.message for name, error in self.unreadable.items() if not said or name not in twice]
@@ -214,7 +217,8 @@ class Source:
 
         A timestamp is the beginning of what the parts name, such as the first day of a month or the Monday of a week.
         It is null in rows whose parts make no date. Years of two digits are those from 1969 to 2068. The table is
-        returned as it is if it has a column `name`, or lacks one of the parts or one that is coarser than these.
+        returned as it is if it has a column `name` or lacks one of the parts, or if `name` skips a part, as "year+day"
+        does.
 
         Args:
             name: the names of the parts joined by "+", such as "year+month+day+hour", which `dates_in_parts` must know.
@@ -267,7 +271,7 @@ class Source:
 
     @contextmanager
     def named(self) -> Iterator[None]:
-        """Begin the message of an InputError raised inside the with statement by the table's name, unless it does so.
+        """Put the table's name before the message of an InputError raised inside the with, unless it is there.
 
         For a data frame the message stays.
         """
@@ -302,10 +306,11 @@ class Source:
     # ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def sample(self, rows: int) -> Source:
-        """Return a table with at most `rows` rows (at least 8) of this one, in their order: eight equal runs over it.
+        """Return a table with at most `rows` rows (at least 8) of this one, in their order.
 
-        A table with no more rows is returned as it is. Of text or JSON files of more than 16 MiB, the first rows are
-        taken. Raises InputError for a file that cannot be read ("unreadable").
+        They are eight runs of rows, equally long and evenly spread; of text or JSON files of more than 16 MiB, the
+        first rows. A table with no more rows is returned as it is. Raises InputError for a file that cannot be read
+        ("unreadable").
         """
         if (self._bytes_of_text or 0) > SAMPLE_BYTES:
             starts, count = [0], rows
@@ -365,7 +370,7 @@ class Source:
         return count, f"line {line}{where}: {why}".replace("\n", " ") if count else ""
 
     def observations(self, columns: Sequence[str]) -> int:
-        """Return the number of observations: of rows, or of entries of lists if any of some columns holds lists.
+        """Return how many observations the columns hold: rows, or list entries if any of the columns holds lists.
 
         The entries are those of the first column of lists. For text or JSON files the number is an estimate, a row for
         each 32 bytes. Raises InputError for another file that cannot be read ("unreadable").
@@ -440,7 +445,7 @@ class Source:
 
     @property
     def _bytes_of_text(self) -> int | None:
-        """Bytes of text, JSON or Excel files; of packed texts, four times theirs. None for Parquet and in memory."""
+        """Size of text, JSON or Excel files in bytes, times four for packed files; None for Parquet and in memory."""
         if self.table is not None or self.format == "parquet":
             return None
         return sum(path.stat().st_size * (4 if path.suffix.lower() in PACKED else 1) for path in self.paths)
@@ -471,9 +476,9 @@ class Source:
     def _flattened(self, columns: Sequence[str]) -> str:
         """Return SQL expressions, joined by commas for SELECT, that make a row of each entry of the lists in a table.
 
-        The table is what `_selected` returns for the same `columns`. A row without entries keeps one, which is null.
-        If several columns hold lists, a column _unequal is added: the number _row of a row whose lists differ in
-        length, else null. The result is "1" without columns.
+        The table is what `_selected` returns for the same `columns`. A row whose lists are empty remains, with null. If
+        several columns hold lists, a column _unequal is added: the number _row of a row whose lists differ in length,
+        else null. The result is "1" without columns.
         """
         lists = [i for i, name in enumerate(columns) if is_list(self.kinds[name])]
         cells_of = [f"c{i}" for i in range(len(columns))]
@@ -487,8 +492,8 @@ class Source:
     def _restored(self, table: pa.Table, columns: Sequence[str], equal: bool = True) -> dict[str, pa.Array]:
         """Return the result of a query by `_flattened` as {name: Arrow array} for the names in `columns`.
 
-        Each array is cast to the column's type in `self.kinds`, of lists to that of their entries, as DuckDB lacks some
-        types, such as durations. An array that cannot be cast keeps the type that DuckDB gave it. Raises InputError
+        Each array is cast to the column's type in `self.kinds`, or to the type of the entries for a column of lists, as
+        DuckDB lacks some types, such as durations. It keeps DuckDB's type if that fails. Raises InputError
         ("unequal-lists") if lists in a row differ in length, unless `equal` is false.
         """
         if equal and "_unequal" in table.column_names and len(unequal := table["_unequal"].drop_null()):
@@ -537,14 +542,17 @@ def _with_point(cell: str) -> str:
 
 
 def _flat(schema: pa.Schema, columns: Sequence[str] | None = None) -> tuple[dict[str, pa.DataType], dict[str, str]]:
-    """Flatten a schema to {column: Arrow type} and {column: SQL expression}, with fields of structs as "column.field".
+    """Flatten an Arrow schema: a column of structs becomes a column "column.field" for each field.
 
     Fields of lists of structs become lists. A dictionary-encoded column has the type of its values. If two columns get
-    one name, a plain column goes before a field, and else the first counts.
+    one name, a plain column is kept before a field, and else the first of them.
 
     Args:
         schema: the Arrow schema.
         columns: the SQL expressions of its columns; None for their quoted names.
+
+    Returns:
+        {column: Arrow type} and {column: SQL expression}.
     """
     kinds: dict[str, pa.DataType] = {}
     coded = pa.types.is_dictionary
@@ -619,7 +627,7 @@ def open_source(source: Any, header_row: int | None = None, numbered: str | None
 
 
 def _open_files(source: str | os.PathLike[str], header_row: int | None) -> Source:
-    """Open what the path of a file or folder, a pattern, or "-" names, as `open_source` does, which says the rest."""
+    """Open the files that a path, a folder, a pattern or "-" names as one table; `open_source` says what it raises."""
     name = str(source)
     paths, name = ((standard_input(),), "standard input") if name == "-" else (table_files(Path(name)), name)
     kinds = {format_of(path) for path in paths}
@@ -751,9 +759,9 @@ def _of_tables(tables: Sequence[pa.Table], name: str, paths: tuple[Path, ...] = 
 def without_headers(columns: dict[str, pa.Array], name: str) -> tuple[dict[str, pa.Array], int]:
     """Return the columns of a text file without rows that repeat the header, and how many such rows there were.
 
-    Such rows stem from files that were written one below the other. With fewer than two columns of texts, nothing is
-    left out. The `columns` are {name: Arrow array [rows]}, of which unnamed ones and those of another type than text
-    are not compared; `name` is the file's, for messages.
+    Such rows stem from files that were written one below the other. `columns` are {name: Arrow array [rows]}; those of
+    texts that have a name are compared with it. With fewer than two of these nothing is left out. `name` is the file's,
+    for messages.
 
     Raises:
         InputError: a row repeats the first two names, but not all others: another table begins there
@@ -789,7 +797,7 @@ def dates_in_parts(names: Iterable[str]) -> list[dict[str, str]]:
     """Return the dates whose parts are columns, {"year": "YY", "month": "MM", "day": "DD"} each; of most parts first.
 
     A column holds a part if its name, in upper or lower case, is among those in `DATE_PARTS`; but "min" is no minute
-    next to "max", "mean" or "avg". Or the name ends so behind a beginning that all parts of a date share: VISITYR,
+    next to "max", "mean" or "avg". A beginning may stand before the names if all parts of a date share it: VISITYR,
     VISITMO and VISITDAY are one date, and BIRTHYR and BIRTHMO are another. The parts follow one of the lines of
     `DATES`, such as year, month, day, up to the first part that has no column, and are at least two.
     """
@@ -977,10 +985,10 @@ def _open_text(
 ) -> Source:
     """Open text files, all "csv" or all "tsv", as one table, which messages call `name`; all cells are read as text.
 
-    The `copies` of `paths` are read, which may be these themselves. The line `header_row`, counted from 1, names the
-    columns; None guesses it. Raises InputError for a file that `formats.sniff` refuses, such as one that ends before
-    its header ("empty-file"); for files with different columns ("unknown-column"); and for too many columns
-    ("too-large").
+    The `copies` are read in place of `paths`, and are the same paths if there are no copies. The line `header_row`,
+    counted from 1, names the columns; None guesses it. Raises InputError for a file that `formats.sniff` refuses, such
+    as one that ends before its header ("empty-file"); for files with different columns ("unknown-column"); and for too
+    many columns ("too-large").
     """
     texts = formats.sniff_all(copies, paths, format, header_row)
     twice = _one_layout(name, paths, [text.names for text in texts])
@@ -1021,8 +1029,8 @@ def _open_text(
 def _open_parquet(paths: tuple[Path, ...], name: str) -> Source:
     """Open Parquet files as one table, which messages call `name`; types may differ where one converts to the other.
 
-    Raises InputError for files with different columns ("unknown-column"), or in different orders if names differ in
-    capitals alone, and for too many columns ("too-large").
+    Raises InputError for files with different columns ("unknown-column") and for too many columns ("too-large"). Raises
+    it also if names of columns differ in capitals alone, and their order differs between files.
     """
     schemas = [pyarrow.parquet.read_schema(path) for path in paths]
     schema, twice = schemas[0], _one_layout(name, paths, [schema.names for schema in schemas])
