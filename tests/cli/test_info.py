@@ -97,7 +97,7 @@ def test_every_column_stands_once_with_its_role(kind, tmp_path, capsys):
     printed = capsys.readouterr().out
     names, taken, _ = zip(*of_columns(printed), strict=True)
     assert [*names] == [*columns] and " ".join(taken) == roles.replace(",", "")
-    assert ("index" in columns) == ("numbers of rows" in printed)
+    assert ("index" in columns) == ("row numbers" in printed)
     assert "columns not read" not in printed and max(map(len, printed.split("\n\n")[1].splitlines())) <= 100
 
 

@@ -860,7 +860,7 @@ def test_bad_labels_are_named(ids, labels, parts):
 
 @pytest.mark.parametrize("read", [align_labels, align_column])
 def test_ids_are_no_labels(read):
-    with pytest.raises(InputError, match="'id' names the series, and is also to be a value of each") as refused:
+    with pytest.raises(InputError, match="'id' holds the ids of the series, and is also named as label") as refused:
         read(build(), pa.table({"id": ["a", "b"], "label": ["x", "y"]}), "id", "id")
     assert refused.value.code == "column-twice"
 

@@ -201,7 +201,7 @@ def test_info_proposes_a_column_of_limits_and_its_side(tmp_path):
     assert propose(open_source(tmp_path / "lab.csv"), TableSchema(), set()).schema.upper_limits == ("detection_limit",)
     ztf().fillna({"magpsf": 20.0}).to_csv(tmp_path / "full.csv", index=False)
     full = propose(open_source(tmp_path / "full.csv"), TableSchema(), set())
-    assert not full.schema.lower_limits and full.remarks["diffmaglim"].startswith("a limit")
+    assert not full.schema.lower_limits and full.remarks["diffmaglim"].startswith("a detection limit")
 
 
 @pytest.mark.parametrize("of_series", [False, True])

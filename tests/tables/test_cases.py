@@ -155,7 +155,7 @@ def test_columns_are_proposed_by_pieces_of_their_names(base, tmp_path, kind):
     schema = proposal.schema
     assert (schema.id, schema.time, schema.channel) == tuple(names[:3])
     assert schema.values == (value,) and schema.errors == ((error,) if error else ()) and not schema.wide
-    assert kind != "ztf" or proposal.remarks["diffmaglim"].startswith("a limit")
+    assert kind != "ztf" or proposal.remarks["diffmaglim"].startswith("a detection limit")
 
 
 def test_a_sensor_log_is_one_series_with_a_channel_per_column(tmp_path):
@@ -239,14 +239,12 @@ def test_numbered_columns_next_to_others_of_their_new_names():
         dataset = read_table(table, schema)
     assert dataset.ids.tolist() == ["p", "q"] and dataset.values.ravel().tolist() == [1, 3, 5, 2, 6]
     for name in ("number", "F"):
-        with pytest.raises(
-            InputError, match=rf"column '{name}' of the table is called as the columns F1, F2, .* rename"
-        ):
+        with pytest.raises(InputError, match=rf"joins the columns F1, F2, ... of the table to '{name}', .* rename"):
             read_table(table.rename(columns={"series": name}), schema)
     with pytest.raises(InputError, match="column 'F1' is there more than once"):
         read_table(table.rename(columns={"F2": "F1"}), schema)
     assert open_source(table[["F1"]], numbered="F").notes == ("each row is a series of 1 columns F1, ...",)
-    with pytest.raises(InputError, match=r"column 'number' .* is called as the columns F1, F2, .* rename"):
+    with pytest.raises(InputError, match=r"joins the columns F1, F2, .* to 'number', .* rename"):
         open_source(table.assign(number=[[0]] * len(table)), numbered="F")
 
 
@@ -488,7 +486,7 @@ def test_static_columns_may_stand_in_the_table_of_objects(base, tmp_path, memory
 def test_series_that_the_objects_do_not_have_are_named(base):
     objects = pd.DataFrame({"id": range(1, SERIES), "z": 0.5, "kind": "a"})
     schema = TableSchema(channel="band", static=("z", "kind"), objects=objects)  # pyright: ignore
-    with pytest.warns(InputWarning, match="1 series are not in the table; .* is missing .first: 0"):
+    with pytest.warns(InputWarning, match="1 series are not in the table; .* are missing .first: 0"):
         dataset = read_table(base.sort_values(["id", "time"]), schema)
     assert np.isnan(dataset.static["z"][0]) and dataset.static["kind"][0] is None and dataset.static["z"][1] == 0.5
 

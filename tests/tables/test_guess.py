@@ -189,7 +189,7 @@ def test_the_spread_of_a_value_is_its_error_and_the_number_of_its_measurements_n
     table = pd.DataFrame({"time": stamps(80), **dict(zip(names, draws, strict=True))})
     schema, unsure, _ = looked_at(table, tmp_path)
     assert (schema.values, schema.errors, schema.wide) == (names[:1], names[1:2], False)
-    assert f"{names[2]!r}: numbers of the measurements of a value" in unsure
+    assert f"{names[2]!r}: counts measurements" in unsure
     schema, unsure, _ = looked_at(table.assign(ch4=DRAW.normal(size=80), h2o=DRAW.normal(size=80)), tmp_path)
     wide = any(f"{names[1]!r}: like standard errors" in text for text in unsure)
     assert not {*names[1:]} & {*schema.values} and (wide or schema.errors == names[1:2])
@@ -510,7 +510,7 @@ def test_a_place_is_the_id_where_it_tells_the_rows_of_one_time_apart(site, chann
     table = table.drop(columns="depth" if channel else ["parameter", "unit"])
     schema, unsure, dataset = looked_at(table, tmp_path)
     assert (schema.id, schema.channel, schema.positions, len(dataset)) == (site, channel, (), 3)
-    assert any(text.startswith(f"{site!r}: it tells rows of one time apart") for text in unsure)
+    assert any(text.startswith(f"{site!r}: it tells apart rows of one time") for text in unsure)
 
 
 @pytest.mark.parametrize("units", ["one", "of channels"])
@@ -546,7 +546,7 @@ def test_a_channel_has_one_unit_and_a_group_of_channels_several(tmp_path):
 def test_an_id_of_each_time_is_a_doubt(tmp_path):
     rows = [(700 + k, f"2020-08-{1 + k:02d}", who, DRAW.normal(50)) for k in range(25) for who in ("A", "B")]
     unsure = looked_at(pd.DataFrame(rows, columns=["poll_id", "date", "answer", "pct"]), tmp_path)[1]
-    assert "'poll_id': one time for each: is it the id of series?" in unsure
+    assert "'poll_id': each has a single time: is it the id of series?" in unsure
 
 
 @pytest.mark.parametrize("name", ["ccdid", "qid"])
@@ -614,7 +614,9 @@ def test_a_depth_is_a_limit_and_a_mark_of_0_and_1_no_error(tmp_path):
     table = table.assign(duJy=DRAW.integers(5, 9, 60), err=np.arange(60) % 9 // 8, mag5sig=DRAW.normal(19, 0.1, 60))
     table["sky"] = DRAW.normal(20, 1, 60)
     schema, unsure, _ = looked_at(table, tmp_path)
-    assert (schema.values, schema.errors) == (("uJy",), ("duJy",)) and any("'mag5sig': a limit" in t for t in unsure)
+    assert (schema.values, schema.errors) == (("uJy",), ("duJy",)) and any(
+        "'mag5sig': a detection limit" in t for t in unsure
+    )
 
 
 @pytest.mark.parametrize("name", ["1st Max Hour", "max_time"])
@@ -744,7 +746,7 @@ def test_a_time_in_another_unit_or_a_part_of_it_is_no_value(name, origin, tmp_pa
     schema, unsure, _ = looked_at(table, tmp_path)
     if (name, origin) != ("Day_of_Year", 58848):  # which begins anew, and no number says when
         assert schema.values == ("east", "north")
-        assert {f"{name!r}: a part of the time", f"{name!r}: times again"} & {*unsure}
+        assert {f"{name!r}: a part of the time", f"{name!r}: repeats the times"} & {*unsure}
     schema = looked_at(table[["mjd", name]], tmp_path)[0] if name != "d" else schema
     assert schema.values == ((name,) if name != "d" else ("east", "north"))  # for want of others
 
@@ -777,7 +779,7 @@ def test_other_times_of_the_rows_are_no_values(tmp_path):
     table["EXAMDATE"] = pd.to_datetime(table["EXAMDATE"], unit="D", origin="2006-01-01").dt.strftime("%Y-%m-%d")
     schema, unsure, _ = looked_at(table, tmp_path)
     assert (schema.id, schema.time, schema.values) == ("RID", "Month", ("TAU", "ADAS"))
-    assert {"'M': the numbers of another column again", "'Years_bl': times again"} <= {*unsure}
+    assert {"'M': repeats the numbers of another column", "'Years_bl': repeats the times"} <= {*unsure}
 
 
 def test_the_times_of_another_value_are_no_values(tmp_path):
@@ -853,7 +855,7 @@ def test_numbers_that_name_something_are_no_values(name, tmp_path):
     table = pd.DataFrame({"time": stamps(90), "speed": DRAW.normal(size=90), "load": DRAW.normal(size=90)})
     schema, unsure, _ = looked_at(table.assign(**{name: (CODES | MEASURES)[name]}), tmp_path)
     assert schema.values == ("speed", "load") + (() if name in CODES else (name,))
-    assert (f"{name!r}: codes or numbers of something" in unsure) == (name in CODES)
+    assert (f"{name!r}: codes that name something" in unsure) == (name in CODES)
 
 
 @pytest.mark.parametrize("number", ["order", "order that comes back", "reading", "price"])
@@ -867,7 +869,7 @@ def test_numbers_of_orders_without_a_name_are_no_values(number, tmp_path):
     price = DRAW.normal(12, 1, 90).round(3)
     rows = "".join(f"{34201 + k * 1.37:.2f},{p},{n}\n" for k, (p, n) in enumerate(zip(price, numbers, strict=True)))
     schema, unsure, _ = looked_at(rows, tmp_path)
-    said = "'column 3': codes or numbers of something" in unsure
+    said = "'column 3': codes that name something" in unsure
     assert said == ("column 3" not in schema.values) == number.startswith("order")
 
 
@@ -877,7 +879,7 @@ def test_numbers_that_two_columns_have_are_read_once(tmp_path):
     table["ORRES"] = table.ORRES.astype(str).where(table.ORRES > -1, "<-1")
     schema, unsure, dataset = looked_at(table, tmp_path)
     assert schema.values == ("ORRES", "other") and dataset.sides is not None
-    assert "'STRESN': the numbers of another column again" in unsure
+    assert "'STRESN': repeats the numbers of another column" in unsure
 
 
 @pytest.mark.parametrize("name", ["operator_concept_id", "Qualifier", "relation"])
@@ -891,9 +893,9 @@ def test_magnitudes_of_negative_fluxes_are_a_doubt(tmp_path):
     table = pd.DataFrame({"mjd": 59000.5 + np.arange(90), "m": 23.9 * np.where(flux < 0, -1, 1) + DRAW.normal(size=90)})
     table = table.assign(dm=DRAW.uniform(1, 2, 90), uJy=flux, duJy=DRAW.uniform(1, 2, 90), sky=DRAW.normal(size=90))
     schema, unsure, _ = looked_at(table, tmp_path)
-    assert schema.values == ("m",) and any("'uJy': 'm' has its signs" in text for text in unsure)
+    assert schema.values == ("m",) and any("'uJy': fluxes of which 'm' was made" in text for text in unsure)
     unsure = looked_at(table.assign(m=flux / table.duJy, uJy=flux), tmp_path)[1]
-    assert not any("has its signs" in text for text in unsure)
+    assert not any("fluxes of which" in text for text in unsure)
 
 
 @pytest.mark.parametrize("name", ["VesselName", "redcap_event_name"])
@@ -925,7 +927,7 @@ def test_an_id_through_whose_blocks_the_times_go_on_is_a_doubt(code, place, tmp_
     table = pd.DataFrame({"time": stamps(120), code: np.repeat([8, 9, 10], 40), place: 102001801})
     table = table.assign(flow=DRAW.normal(size=120))
     _, unsure, _ = looked_at(table, tmp_path)
-    assert any(text.startswith(f"{code!r}: the times go on through all of them") for text in unsure)
+    assert any(text.startswith(f"{code!r}: the times go on from each to the next") for text in unsure)
     at_once = pd.concat([table.assign(**{code: k}) for k in (1, 2)])
     stays = table.assign(time=pd.to_datetime(table.time) + pd.to_timedelta(20 * table[code], unit="D"))
     for apart in (at_once, stays):
@@ -1088,7 +1090,7 @@ def test_a_refusal_names_the_line_above_the_values_as_the_likeliest_header(tmp_p
 def test_words_that_flag_few_rows_are_a_doubt(tmp_path):
     table = pd.DataFrame({"STATION": ["A", "B"] * 50, "DATE": np.repeat(stamps(50), 2), "VALUE": DRAW.normal(size=100)})
     table["QFLAG"] = ["S" if k % 9 == 4 else None for k in range(100)]
-    assert "'QFLAG': a flag? leave out first what is bad" in looked_at(table, tmp_path)[1]
+    assert "'QFLAG': a flag? Leave out the bad rows before reading" in looked_at(table, tmp_path)[1]
 
 
 def test_an_id_that_is_the_day_of_its_rows_is_an_id(tmp_path):

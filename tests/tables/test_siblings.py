@@ -340,7 +340,7 @@ def test_numbers_next_to_a_word_for_missing_are_numbers_however_few(base, tmp_pa
 
 def test_a_word_among_the_numbers_of_a_static_column_is_a_doubt(base, tmp_path):
     base.assign(age=(base.id + 40).astype(str).replace("40", "unknown")).to_csv(tmp_path / "t.csv", index=False)
-    with pytest.warns(InputWarning, match="'age' make it one of classes; .*--na unknown"):
+    with pytest.warns(InputWarning, match="'age' make all its cells classes; .*--na unknown"):
         read_table(tmp_path / "t.csv", TableSchema(static=("age",)))
     dataset = read_table(tmp_path / "t.csv", TableSchema(static=("age",), na=("unknown",)))
     assert dataset.static["age"][1:].tolist() == [41, 42, 43, 44, 45] and np.isnan(dataset.static["age"][0])
@@ -476,7 +476,7 @@ def test_a_note_for_each_object_is_no_static_column_however_many_objects_there_a
     objects = pd.DataFrame({"id": range(50), "kind": ["a", "b"] * 25, "note": [f"see page {i}" for i in range(50)]})
     monkeypatch.setattr("rotarymae.tables.columns.ROWS", 20)
     label, static, remarks = propose_objects(open_source(objects), "id", "kind")
-    assert (label, static) == ("kind", ()) and remarks["note"] == "another in most series: --static?"
+    assert (label, static) == ("kind", ()) and remarks["note"] == "differs in most series: --static?"
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])

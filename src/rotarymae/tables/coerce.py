@@ -214,7 +214,7 @@ def _from_tuples(series: Sequence[Any], like: ObservationPreprocessor | None) ->
     """
     parts = [[*one[:2], *(part for part in one[2:] if part is not None)] for one in series]
     if len({len(one) for one in parts}) > 1:
-        raise InputError("some series come with channels and others without; give all in one form.")
+        raise InputError("some series have channels, and others have none; give channels to all or to none.")
     times, values, *channels = (list(column) for column in zip(*parts, strict=True))
     names = None if like is None else like.channel_names
     if like is not None and bool(channels) != (names is not None):

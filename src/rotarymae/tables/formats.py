@@ -318,7 +318,7 @@ def sniff(path: Path, format: str, header_row: int | None) -> Text:
         raise InputError(
             f"line {strange[0] + 1} begins with names of columns, as the header in line {start + 1} does, and "
             "is another header: the file holds several tables. Save each as a file of its own; if only what is below "
-            f"that line is the table, --header-row {strange[0] + 1}.",
+            f"that line is the table, give --header-row {strange[0] + 1}.",
             code="several-tables",
         )
     filled = [i for i in filled if i not in another]

@@ -318,7 +318,7 @@ class _Proposer:
         self.source, self.schema, self.named, self.seen = source, schema, named, look(source, schema.na)
         kept = {name: c for name, c in self.seen.items() if c.dates or name in used or not NOTHING.match(name)}
         self.columns, self.remarks = kept, Remarks()
-        self.remarks.on((name for name, c in self.seen.items() if name not in kept and c.distinct), "numbers of rows")
+        self.remarks.on((name for name, c in self.seen.items() if name not in kept and c.distinct), "row numbers")
         self.unused = {name: c for name, c in self.columns.items() if name not in used}
         self.rows = len(next(iter(self.columns.values())).codes) if self.columns else 0
         self.given: dict[str, Any] = {}
@@ -620,13 +620,13 @@ class _Proposer:
         series, several = count_keys(self.series), count_keys(self.times) > 1
         if id is not None and "id" not in self.named and several and 1 < series < self.rows:
             if count_keys(self.series, self.times) == series:
-                self.remarks.on([id.name], "one time for each: is it the id of series?")
+                self.remarks.on([id.name], "each has a single time: is it the id of series?")
             steps = np.diff(np.zeros(1) if self.time_values is None else self.time_values)
             goes_on = len(steps) > 0 and bool((steps > 0).mean() > 0.99)
             if goes_on and id.in_blocks:  # without longer gaps between its blocks, as there are between stays
                 border = np.diff(id.codes) != 0
                 goes_on = self.is_state(id) and np.median(steps[border]) <= MIN_RUN * np.median(steps[~border])
-            text = "the times go on through all of them: states of one object? (--id file)"
+            text = "the times go on from each to the next: states of one object? (--id file)"
             self.remarks.on([id.name] * bool(goes_on), text)
 
     def id_by_name(self) -> Column | None:
@@ -666,7 +666,7 @@ class _Proposer:
         if part is None:
             return best
         self.other_ids.insert(0, best)
-        self.remarks.on([part.name], f"tells rows of one {best.name} and time apart")
+        self.remarks.on([part.name], f"tells apart rows of one {best.name} and time")
         return part
 
     def id_by_shape(self) -> Column | None:
@@ -685,7 +685,7 @@ class _Proposer:
             best = max(blocks, key=lambda c: (c.text, c.distinct, bool({*c.words} & PLACES)))
             why = "its rows come in blocks"
         else:
-            best, why = self.names_of_parts(np.zeros_like(self.times)), "it tells rows of one time apart"
+            best, why = self.names_of_parts(np.zeros_like(self.times)), "it tells apart rows of one time"
         if best is not None:
             self.remarks.on([best.name], why)
         return best
@@ -769,7 +769,9 @@ class _Proposer:
             self.remarks.on([group], "repeats across series, which a random split puts on both sides: --split-by?")
         for c in self.other_ids:
             if max(c.distinct, count) < count_keys(self.series, c.codes) <= self.rows / MIN_RUN:
-                self.remarks.on([c.name], f"an id, too: {self.id_with(c)} joins both, if none says what was measured")
+                self.remarks.on(
+                    [c.name], f"a second id: {self.id_with(c)} joins both, unless one names what was measured"
+                )
         numeric = {name: c for name, c in self.varying.items() if c.numeric}
         outcomes = [name for name, c in numeric.items() if self.is_outcome(c)]
         self.outcomes = outcomes if any(not looks_like_id(name) for name in numeric.keys() - {*outcomes}) else []
@@ -825,14 +827,15 @@ class _Proposer:
             self.take("channel", self.likely_channel())
         time, channel = self.column("time"), self.column("channel")
         if channel and time and "untimed" not in self.named and (untimed := int((time.codes < 0).sum())):
-            self.doubts.append(f"{untimed:,} of {self.rows:,} rows seen have no time: facts? (--untimed static)")
+            text = f"{untimed:,} of {self.rows:,} rows seen have no time"
+            self.doubts.append(f"{text}: static values? (--untimed static)")
         self.maybe_values = [c for c in self.maybe_values if c is not channel]
-        text = "codes or numbers of something"
+        text = "codes that name something"
         self.leave_out([c for c in self.maybe_values if c.is_code], text)
         spread = any(_bare_name(self.unused[name].words) == "" for name in self.errors)  # of the values next to it
         alone = {"n", "count"} if spread else set()
         counts = [c for c in self.maybe_values if c.counts_measurements or alone & {"".join(c.words)}]
-        self.leave_out(counts, "numbers of the measurements of a value")
+        self.leave_out(counts, "counts measurements")
         kept: dict[float, list[Column]] = {}  # by their largest number
         if time is not None and time.numeric:
             kept[time.known.max(initial=0)] = [time]
@@ -840,18 +843,18 @@ class _Proposer:
             alike = kept.setdefault(c.known.max(initial=0), [])
             alike += [c] * (not any(map(c.repeats_numbers, alike)))
         again = [c for c in self.maybe_values if c not in kept[c.known.max(initial=0)]]
-        self.leave_out(again, "the numbers of another column again")
+        self.leave_out(again, "repeats the numbers of another column")
         if "positions" not in self.named:
             self.find_scale(channel)
         if time is not None:  # times of other values are called as it is, and do not keep pace with it
             said = [c for c in self.maybe_values if self.says_time(c)]
             axes = [c for c in said if not c.whole and self.unit_of_time(c) and not self.keeps_pace(c)]
-            self.leave_out([c for c in said if c not in axes], "times again")
+            self.leave_out([c for c in said if c not in axes], "repeats the times")
             self.leave_out(axes, f"times other than {time.name!r}: values measured at these need rows of their own")
         if _made_up(self.source.kinds):
             self.leave_out([c for c in self.maybe_values if c.is_serial], text)
         counted = [c for c in self.maybe_values if c.distinct > MOST_STATES and c.counts and self.is_state(c)]
-        self.leave_out(counted, "numbers blocks of rows: --id, if each is a series")
+        self.leave_out(counted, "numbers blocks of rows; if each block is a series: --id")
 
     def leave_out(self, columns: Sequence[Column], text: str) -> None:
         """Take columns off the possible values, with the remark `text`, unless no other would be left."""
@@ -889,7 +892,7 @@ class _Proposer:
         telling = [c for c in classes if self.repeated_rows(c.codes) < bare / 20 and not c.is_scale(keys)]
         if bare > self.rows / 20 and telling:
             best = min(telling, key=lambda c: (self.repeated_rows(c.codes), c.distinct))
-            self.remarks.on([best.name], f"tells rows of one time apart; if it says of what, {self.id_with(best)}")
+            self.remarks.on([best.name], f"tells apart rows of one time; if it names objects, {self.id_with(best)}")
             return best
         numbers = [c for c in self.maybe_values if c.name not in self.coordinates]
         numbers = [c for c in numbers if VALUE.fits(c.words)] or numbers
@@ -898,7 +901,7 @@ class _Proposer:
         share, _, best = max(shares, key=lambda one: one[:2], default=(0, 0, None))
         if best is None or share <= TELLING_SHARE:
             return None
-        self.remarks.on([best.name], f"{numbers[0].name!r} differs by it; a state, such as on and off, is no channel")
+        self.remarks.on([best.name], f"{numbers[0].name!r} depends on it; a state, such as on and off, is no channel")
         return best
 
     def repeated_rows(self, *keys: np.ndarray) -> int:
@@ -1026,10 +1029,10 @@ class _Proposer:
         self.say_spans([c for c in map(self.columns.get, values) if c is not None])
         id = self.column("id")
         if id is not None and not (channel or self.given.get("wide") or "id" in self.named or looks_like_id(id.name)):
-            self.remarks.on([id.name], "if it says what was measured, and not of what: --id file, --channel")
+            self.remarks.on([id.name], "if it names quantities measured, and no objects: --id file, --channel")
         if len(values) == 1 and (value := self.columns.get(values[0])) is not None:
             flux = (c.name for c in self.maybe_values if c.name != value.name and value.is_magnitude_of(c))
-            self.remarks.on(flux, f"{value.name!r} has its signs, as magnitudes made of negative fluxes: --values?")
+            self.remarks.on(flux, f"fluxes of which {value.name!r} was made, with their signs? (--values)")
         for stem, names in {"": [*filter(TIME_NAME.fullmatch, values)], **_repeated(values)}.items():
             if len(names) > max(MIN_TIME_NAMES - 1, len(values) / 2) and not _made_up(self.source.kinds):
                 how = f", or a series of each row by {option('numbered', stem)}" if stem else ""
@@ -1037,7 +1040,7 @@ class _Proposer:
                 self.doubts.append(f"{text} (pandas.melt){how}")
         if self.given.get("wide"):
             self.say_marks([self.columns[name] for name in values])
-            self.remarks.on(self.errors, "like standard errors, which need a row for each value")
+            self.remarks.on(self.errors, "like standard errors, which need a table with one row for each value")
 
     def say_spans(self, values: Sequence[Column]) -> None:
         """Remark which columns of values are spans from a row's time to its date in another column."""
@@ -1124,9 +1127,9 @@ class _Proposer:
             units = [c for c in free if self.called_unit(c) and c.varies(channel.codes)]
             pairs = (np.stack([channel.codes, c.codes])[:, c.codes >= 0] for c in units)
             several = (c.name for c, pair in zip(units, pairs) if count_keys(*pair) < 2 * channel.distinct)
-            self.remarks.on(several, "units that differ within a channel, whose numbers are read as they are")
+            self.remarks.on(several, "units that differ within a channel; the numbers are not converted")
         zones = (c.name for c in free if c.text and ZONES.search(" ".join(c.words)))
-        self.remarks.on(zones, "zones of the times, which are read without: give all in one zone first")
+        self.remarks.on(zones, "zones of the times, which are ignored: convert the times to one zone first")
 
     # ── errors, positions, flags, limits ────────────────────────────────────────────────────────────────────────────
 
@@ -1167,11 +1170,11 @@ class _Proposer:
         texts = {c.name: {*c.cells.unique().to_pylist()} - {None, "", "="} for c in free.values() if c.text}
         marks = [name for name, seen in texts.items() if seen and seen <= MARKS]
         marks += [name for name in self.flags if name in free and {*free[name].words} & OPERATORS and name not in marks]
-        self.remarks.on(marks, "says which values are limits: write its mark before the value, <0.01")
+        self.remarks.on(marks, "says which values are limits: write its mark before the value, as in <0.01")
         for c in (free[name] for name in self.flags if name in free and name not in (*values, *marks)):
             marked = int((np.nan_to_num(c.numbers) != 0).sum()) if c.numeric else 0  # pyright: ignore
             text = f"not 0 in {marked:,} of {n:,} rows, which --flags would leave out"
-            self.remarks.on([c.name], text if 0 < marked < n / 2 else "a flag? leave out first what is bad")
+            self.remarks.on([c.name], text if 0 < marked < n / 2 else "a flag? Leave out the bad rows before reading")
         written = (c for c in map(self.columns.get, values) if c and cells.is_text(c.cells.type))
         fainter = (c.name for c in written if "mag" in c.name.lower() and cells.matches(c.cells, cells.UPPER).any())
         self.remarks.on(fainter, '"<12.6" is read as below 12.6; of magnitudes it often means fainter, ">12.6"')
@@ -1188,7 +1191,7 @@ class _Proposer:
             known = None if value is None else value.numbers
             fills = limit is not None and known is not None and (~np.isnan(limit) & np.isnan(known)).any()
             if several or not fills:
-                self.remarks.on([name] if name in self.varying_numbers else [], "a limit of what could be seen")
+                self.remarks.on([name] if name in self.varying_numbers else [], "a detection limit")
                 continue
             if "static" in self.given:
                 self.given["static"] = tuple(fact for fact in self.given["static"] if fact != name)
@@ -1381,7 +1384,7 @@ def _of_series(
     maybe = [c.name for c in usable if label is None and c.names_classes and c.distinct <= few]
     remarks.on(static if label is None else (), "one value per series: --static")
     remarks.on(maybe, "the label?")
-    remarks.on((c.name for c in many), "another in most series: --static?")
-    remarks.on((c.name for c in leaks), "says the label itself")
+    remarks.on((c.name for c in many), "differs in most series: --static?")
+    remarks.on((c.name for c in leaks), "determines the label")
     remarks.on(outcomes, OUTCOME)
     return label, static

@@ -63,8 +63,8 @@ class Facts:
         table = open_source(source).with_id(id)
         if id in names:
             raise InputError(
-                f"column {id!r} names the series, and is also to be a value of each, as label, static column or split: "
-                "each series' value would be its own name. Name another column.",
+                f"column {id!r} holds the ids of the series, and is also named as label, static column or split: "
+                "that needs values other than ids. Name another column.",
                 code="column-twice",
             )
         if id in ("file", "id") and id not in table.columns and {*names} <= {*table.columns}:
@@ -112,7 +112,7 @@ class Facts:
         values, place = self.of(dataset.ids)
         report, lost = dataset.reading or ReadingReport(), place.is_null().to_numpy(zero_copy_only=False)
         if lost.any():
-            reason = f"series are not in {table}; what is static of them is missing"
+            reason = f"series are not in {table}; their static values are missing"
             report += ReadingReport(doubts={reason: int(lost.sum())}, first={reason: listed(dataset.ids[lost][:1])})
         static = {name: _static_values(column) for name, column in values.items()}
         return replace(dataset, static=dataset.static | static, reading=report)
@@ -266,8 +266,8 @@ def _doubts_on_classes(column: pa.Array, name: str, parsed: bool) -> ReadingRepo
     words, alike = texts.filter(pa.array(~cells.matches(texts, cells.NUMBER))).to_pylist(), cells.alike(texts)
     report = ReadingReport()
     if parsed and 0 < 2 * len(words) < len(texts):
-        reason = f"different words among the numbers of column {name!r} make it one of classes; if they mean missing, "
-        reason += f"read them so ({option('na', *words[:5])})"
+        reason = f"different words among the numbers of column {name!r} make all its cells classes; if they mean "
+        reason += f"missing, read them so ({option('na', *words[:5])})"
         report += ReadingReport(doubts={reason: len(words)}, first={reason: listed(words[:1])})
     if alike:
         reason = f"words of column {name!r} differ from another in capitals alone, and are classes of their own"

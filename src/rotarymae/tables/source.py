@@ -179,16 +179,16 @@ class Source:
         names = sorted(at, key=at.__getitem__)
         if not names:
             raise InputError(
-                f"{self.name} has no columns {stem}1, {stem}2, ...; name the beginning of those that make a series of "
-                f"each row by --numbered. Its columns are {listed(self.columns, 20) or 'none'}.",
+                f"{self.name} has no columns {stem}1, {stem}2, ...; give --numbered the common beginning of such "
+                f"names. Its columns are {listed(self.columns, 20) or 'none'}.",
                 code="unknown-column",
             )
         values, texts = values_in(stem), any(cells.is_text(self.kinds[name]) for name in names)
         kinds = {name: kind for name, kind in self.kinds.items() if name not in at}
         if taken := [name for name in ("number", values) if name in kinds]:
             raise InputError(
-                f"column {listed(taken)} of {self.name} is called as the columns {stem}1, {stem}2, ... are when joined "
-                "(--numbered); rename it.",
+                f"--numbered joins the columns {stem}1, {stem}2, ... of {self.name} to {listed(taken)}, and another "
+                "column is called so; rename that.",
                 code="column-twice",
             )
         numbers = pa.array([at[name] for name in names])
