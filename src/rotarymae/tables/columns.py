@@ -327,7 +327,7 @@ class Column:
     def numbers_rows(self) -> bool:
         """Whether the column counts the rows, and may begin again at 0 or 1: 1, 2, 3, 4, 5, 1, 2, ...
 
-        More than four different whole numbers and more than 95 % of such steps are enough.
+        It has more than four different whole numbers, and counts on or begins again in more than 95 % of the rows.
         """
         goes_on = (np.diff(self.known) == 1) | np.isin(self.known[1:], (0, 1))
         return self.whole and self.distinct > MOST_STATES and bool(goes_on.mean() > MOST)

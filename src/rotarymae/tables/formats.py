@@ -194,7 +194,7 @@ def _transcoded(path: Path, changed: int, text: Text) -> Path:
 def _is_in(encoding: str, path: Path) -> bool:
     """Return whether a file, unpacked and read to its end, can be decoded by an encoding.
 
-    An incomplete character at its end does not count.
+    An incomplete character at its end is allowed.
     """
     decoder = codecs.getincrementaldecoder(encoding)()
     with _open_unpacked(path) as file:
@@ -540,7 +540,7 @@ def _below_preamble(rows: Sequence[Sequence[str]], filled: Sequence[int], start:
     """Return the index of the header, which is not `start` if that is a line of a preamble above the table.
 
     `start` is the first row of the table's width. It belongs to a preamble if rows of other widths, or more than five
-    rows, lie between it and the first row of values. Then the header is the first of these that there is:
+    rows, lie between it and the first row of values. Then the header is the first of these that exists:
 
     - of the rows of names of the table's width, the last one with a row of another width or none right above it, if at
       most five rows lie between it and the values;
@@ -662,7 +662,7 @@ def _are_values(names: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
 
     Columns are looked at from left to right, and the first of one of these two kinds decides:
 
-    - of mostly dates, its name counted: True if the name is a date, otherwise False;
+    - of mostly dates, counting its name: True if the name is a date, otherwise False;
     - of mostly numbers, with a word as name (neither a number nor a mark of a missing value): False.
 
     If no column decides, it is True if a name is a number above numbers, with two exceptions. Both apply only if the
@@ -818,11 +818,11 @@ def _lists_of_keys(content: Any) -> tuple[list[str], list[list[Any]]]:
     {"a": [[0, 1.5], [1, 1.6], [2, 1.4]], "b": [[0, 7.0]]} becomes the names ["time", "channel", "value"] and the rows
     [0, "a", 1.5], [0, "b", 7.0], [1, "a", 1.6], ..., in the order of their times.
 
-    All rows must be equally long, one list at least must have three rows, and there may be no other lists. The times
-    are the numbers or ISO dates that go one way through each list, of several those of the most even steps: Graphite
-    writes [value, time]. Several other cells of a row are called "column 2", "column 3", ... The channel is the key
-    with the texts next to it, without words that all lists share. A single list has none, and equal ones are numbered.
-    Coordinates, as those of GeoJSON, are no such rows.
+    All rows must be equally long, one list at least must have three rows, and there may be no other lists. The time is
+    the place in a row whose numbers or ISO dates go one way through each list; of several, the one of the most even
+    steps: Graphite writes [value, time]. Several other cells of a row are called "column 2", "column 3", ... The
+    channel is the key with the texts next to it, without words that all lists share. A single list has none, and equal
+    ones are numbered. Coordinates, as those of GeoJSON, are no such rows.
     """
     lists = [*_lists_in(content)]
     widths = {len(row) if isinstance(row, list) else 0 for _, rows in lists for row in rows}
@@ -909,9 +909,9 @@ def sheet_as_text(path: Path, changed: int) -> Path:
     """Copy the first sheet of an Excel file to a CSV file in the temporary folder; return the copy's path.
 
     Each row becomes a line, blank rows empty ones, so that lines are numbered as in the sheet; blank rows at its end
-    are left out. All lines are as wide as the longest row, and cells further right are left out. For this, a row counts
-    only if at least half of its cells are filled, up to the last filled one. A row that fills its first cell alone,
-    such as a title above the header, becomes a line of one cell.
+    are left out. All lines are as wide as the longest row that is at least half filled, up to its last filled cell;
+    cells further right are left out. A row that fills its first cell alone, such as a title above the header, becomes a
+    line of one cell.
 
     A call with equal arguments returns the same copy, and does not warn again. `changed` is the time of the file's last
     change, so that a changed file is copied again.

@@ -135,7 +135,7 @@ class Remarks(dict[str, str]):
     """{column: what is doubtful about it}, in a few words each."""
 
     def on(self, names: Iterable[str], text: str) -> None:
-        """Add `text` to what is said of each of the named columns."""
+        """Add `text`, a few words for the user, to the remark on each of the named columns."""
         self.update({name: f"{self[name]}; {text}" if name in self else text for name in names})
 
 
@@ -146,7 +146,7 @@ def _series_per_row(source: Source) -> str | None:
     one of these is true:
 
     - There are fewer than 20 numbered columns (7 if their names are times, 4 if the stem is called like a time), or
-      fewer than other columns. Or the stem is "", and the names neither only rise nor only fall.
+      fewer than other columns. Or the stem is "", and the numbers or dates neither rise nor fall throughout.
     - Another column is called like a time, and is no column of words; or it holds dates that go one way and seldom
       repeat.
     - The columns have no names, and one holds no numbers, or neighbours in a row differ more than twice as much as
@@ -222,9 +222,9 @@ def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
         named: the names of the fields that the user has named, which stay as they are.
 
     Raises:
-        InputError: a column that the user named is absent ("unknown-column"), other than a single one of ids, that of
-            times and static ones; none could hold times or values ("no-time", "no-values"); dates lack the year
-            ("no-time") or may be written in several formats ("time-text"); numbered columns cannot be joined
+        InputError: a column that the user named is absent ("unknown-column"), except those of a single id, of times and
+            static ones; no column could hold times or values ("no-time", "no-values"); dates lack the year ("no-time")
+            or may be written in several formats ("time-text"); numbered columns cannot be joined
             (`Source.with_numbered`); the file cannot be read ("unreadable") or holds several tables ("several-tables").
     """
     if joined := id_parts(schema.id, source.kinds) if "id" in named else []:
@@ -343,7 +343,8 @@ class _Proposer:
         return Proposal(schema, label, group, tuple(self.doubts), self.remarks, self.seen | self.columns)
 
     def take(self, role: str, column: Column | None) -> None:
-        """Propose a column for a role: enter its name in `self.given`, and take it off the columns without a role.
+        """Propose a column for a role such as "time": enter its name in `self.given`, and remove it from the unused
+        ones.
 
         Does nothing if the column is None, or the user named the role.
         """
@@ -432,8 +433,8 @@ class _Proposer:
     def find_clock(self, time: Column) -> None:
         """Propose the column of times of day next to `time`, the column of times, if that holds whole days.
 
-        A column that is called like a clock is taken. Without one, as in unknown languages, it is the only column whose
-        times of day ascend within each day (`goes_on_within_days`).
+        A column that is called like a clock is taken. If there is none, as in other languages, it is the only column
+        whose times of day ascend within each day (`goes_on_within_days`).
         """
         if time.days is None or (np.nan_to_num(time.days) % 1).any():
             return
@@ -459,11 +460,11 @@ class _Proposer:
         return False
 
     def begin_of_intervals(self) -> Column | None:
-        """Return the column of begins in a table of intervals (start, stop, event), as of survival; else None.
+        """Return the column of begins in a table of intervals (start, stop, event), as in survival data; else None.
 
-        Begins and ends are columns of numbers without a role so far that have the names of a pair, such as start and
+        Begins and ends are columns of numbers not used so far that have the names of a pair, such as start and
         stop. Each begin must lie before its end. Another column must be called like an event, and have at most two
-        different cells. The column of ends is taken off the columns without a role.
+        different cells. The column of ends is taken off the unused columns.
         """
         events = [c for c in self.unused.values() if {*c.words} & STATUS_NAMES and c.distinct <= 2]
         numbers = {c.name.lower(): c for c in self.unused.values() if c.numeric}
@@ -490,7 +491,7 @@ class _Proposer:
             raise InputError(f"{text} another time by --time. There are {self.described(self.columns)}", code="no-time")
 
     def likely_time(self) -> Column | None:
-        """Return the column that is most likely the time, of those without a role so far; None if no column may be.
+        """Return the column that is most likely the time, of those not used so far; None if no column may be.
 
         Candidates hold dates, or are called like times and hold numbers or times of day. Dates that stay the same
         within blocks of ids, such as dates of birth, are candidates only if all do. The likeliest is filled in more
@@ -549,7 +550,7 @@ class _Proposer:
         return any(map(column.goes_one_way, (np.zeros(self.rows), *blocks)))
 
     def ascending(self) -> Column | None:
-        """Return the column of numbers that rises most often from row to row, of those without a role; or None.
+        """Return the column of numbers that rises most often from row to row, of those not used so far; or None.
 
         It must have at least 10 different numbers, and more than 90 % of the steps must rise. If no column has, a
         column is taken that rises in every step within each id, for any column called like ids. No other column may
@@ -603,8 +604,8 @@ class _Proposer:
         remark is added if each proposed id has a single time, or if the ids look like states of one object, such as
         weekdays.
 
-        All codes are 0 if the id is "file" and there is a single file, no column of times, or a list of times in each
-        cell.
+        With the id "file", all codes are 0 for a single file, without a column of times, and for lists of times in
+        cells.
         """
         several_files = len(self.source.paths) > 1
         if "id" not in self.named:
@@ -630,12 +631,12 @@ class _Proposer:
             self.remarks.on([id.name] * bool(goes_on), text)
 
     def id_by_name(self) -> Column | None:
-        """Return the column, of those without a role, that is called like an id and tells series apart best; or None.
+        """Return the column, of those not used so far, that is called like an id and tells series apart best; or None.
 
         Units of measurement, columns of a date type, and ids of rows or times rather than series are passed over.
-        Columns of the best name whose equal cells follow one another are compared first. Without one, those are
-        compared that best tell rows of one time apart. Of these, the one with the most different cells is taken, then
-        the one of the best name. The others with more or fewer different cells become `self.other_ids`.
+        Columns of the best name whose equal cells follow one another are compared first. If there are none, the columns
+        are compared that best tell apart the rows of one time. The one with the most different cells is taken, then the
+        one of the best name. The others with more or fewer different cells become `self.other_ids`.
 
         If several rows of one id and time belong to parts of an object, the column that names the parts is returned
         instead (`names_of_parts`).
@@ -670,12 +671,12 @@ class _Proposer:
         return part
 
     def id_by_shape(self) -> Column | None:
-        """Return a column, of those without a role, that looks like ids by its cells, not by its name; or None.
+        """Return a column, of those not used so far, that looks like ids by its cells, not by its name; or None.
 
         It holds texts or whole numbers, none missing. Equal cells come in blocks, of three rows or more on average, and
         are no state of one object (`is_state`). Of several columns, one with more than one time for each id goes first,
-        then texts, then the one with the most different cells. Without such a column, it is one that tells the rows of
-        one time apart (`names_of_parts`). A remark says which.
+        then texts, then the one with the most different cells. Without such a column, it is one that tells apart the
+        rows of one time (`names_of_parts`). A remark says which of the two it is.
         """
         blocks = [c for c in self.objects if (c.text or c.whole) and c.distinct > 1 and not c.listed]
         blocks = [c for c in blocks if (c.codes >= 0).all() and c.in_blocks and self.rows / c.runs >= MIN_RUN]
@@ -692,16 +693,16 @@ class _Proposer:
 
     @property
     def objects(self) -> list[Column]:
-        """Columns without a role, but for dates, clocks, flags, labels, units and passbands, which name no objects."""
+        """The columns not used so far, but for dates, clocks, flags, labels, units and passbands, which name no objects."""
         free = [c for c in self.unused.values() if not (c.dates or c.clock or c.is_flag or self.is_unit(c))]
         return [c for c in free if not (LABEL.fits(c.words) or {*c.words} & {*PASSBANDS})]
 
     def is_state(self, column: Column) -> bool:
         """Return whether a column's blocks of equal cells are states of one object, such as quality codes or years.
 
-        They are if time goes on through all blocks, as it would begin again at another object: more than 99 % of the
-        steps of time in the table go one way or stay, and so do most steps from one block to the next. False if the
-        column does not come in blocks, or if the times are unknown. False also for more than four different texts,
+        They are if time goes on through all blocks; at another object it would begin again. It does if more than 99 %
+        of the steps of time in the table go one way or stay, and so do most steps from one block to the next. False if
+        the column does not come in blocks, or if the times are unknown. False also for more than four different texts,
         unless the column is called like a time: they are taken as objects that were measured one after the other.
         """
         objects = column.text and column.distinct > MOST_STATES and not TIME.fits(column.words)
@@ -712,7 +713,7 @@ class _Proposer:
         return bool((onwards >= 0).mean() > 0.99 and (onwards[border] > 0).mean() > 0.5)
 
     def is_unit(self, column: Column) -> bool:
-        """Return whether a column holds units of measurement (`called_unit`): one, or one for each channel."""
+        """Return whether a column of units of measurement (`called_unit`) holds a single unit, or one per channel."""
         if not self.called_unit(column):
             return False
         kinds = (c for c in self.unused.values() if CHANNEL.fits(c.words) or LABEL.fits(c.words))
@@ -727,7 +728,7 @@ class _Proposer:
     def names_of_parts(self, objects: np.ndarray) -> Column | None:
         """Return the column that names parts of objects, such as the inverters of a plant; None without one.
 
-        It has no role so far, and each name belongs to one object. A name and a time, or else these and a channel, must
+        It is not used so far, and each name belongs to one object. A name and a time, or else these and a channel, must
         identify more than 98 % of the rows, and an object in place of the name less than 90 %. The column holds texts,
         or is called like a place and may hold whole numbers. Of several, the one with the most names is returned.
 
@@ -791,8 +792,8 @@ class _Proposer:
         """Return whether a column of numbers that change within series looks like an outcome or a label of times.
 
         Its name decides, such as died. If the name has another sense, as discharge of a river, many different numbers
-        in each series make it no outcome. At most two whole numbers, such as 0 and 1, are also an outcome if the name
-        is one of events in time, such as is_anomaly.
+        in each series make it no outcome. A column of at most two whole numbers, such as 0 and 1, is also an outcome if
+        its name is one of events in time, such as is_anomaly.
         """
         if looks_like_outcome(column.name):
             several = count_keys(self.series, column.codes) > 2 * count_keys(self.series) and not column.names_classes
@@ -802,7 +803,7 @@ class _Proposer:
     # ── channel and values ──────────────────────────────────────────────────────────────────────────────────────────
 
     def find_channel(self) -> None:
-        """Propose the column of channels and one of further positions of the rows; collect the possible values.
+        """Propose the columns of channels and of positions such as depths; collect the possible columns of values.
 
         The latter, `self.maybe_values`, are the columns of numbers that vary within series, without the channel, ids,
         standard errors, limits and flags, but with coordinates. Unless no column would be left, columns are removed
@@ -866,12 +867,12 @@ class _Proposer:
         """Return the column that most likely says what was measured in each row; None without one.
 
         It holds texts or whole numbers, at most 2,000 different ones, and changes within series, but is no state of the
-        object (`is_state`). The first of these rules decides that finds a column:
+        object (`is_state`). The first of these rules that finds a column decides:
 
         - It is called like a channel or, next to units of measurement, like a class. Of several, one is taken with a
           single unit throughout each channel, then the one that leaves the fewest rows of equal series and time, then
           the best name.
-        - It has few classes, which tell rows of equal series and time apart.
+        - It has few classes, which tell apart rows of equal series and time.
         - It holds texts that explain more than half of the variance of the ranks of the only column that could be the
           value.
 
@@ -913,11 +914,11 @@ class _Proposer:
 
         It is proposed if more than a twentieth of all rows repeat the series, time and channel of another row. It is
         the first of the possible values, `self.maybe_values`, whose numbers go one way among such rows and tell them
-        apart, and is taken off these. The `channel` is None without one.
+        apart, and is removed from these. The `channel` is None without one.
 
         Without such a column, a doubt says how many rows repeat others, and by which columns of classes, as few as
-        possible and at most three, they can be told apart. Next to a channel, this is not said of a twentieth of the
-        rows or less.
+        possible and at most three, they can be told apart. With a channel, only more than a twentieth of the rows make
+        a doubt.
         """
         keys = [] if channel is None else [channel.codes]
         bare, rows = self.repeated_rows(*keys), joint_codes(self.series, self.times, *keys)
@@ -955,8 +956,9 @@ class _Proposer:
         - Its numbers keep pace with the times or other dates (`keeps_pace`), as ages do.
         - They count the rows, and may begin again, as those of trials do.
         - They are days such as 20240331.5, and go one way within series.
-        - They go one way within series, with one number for each time, and the column is called like a time or as the
-          column of times is. Or they are, besides, consecutive whole numbers with one time for each.
+        - They go one way within series, with one number for each time. Besides, the column is called like a time or
+          ends in the same word as the column of times, or its numbers are consecutive whole ones with one time for
+          each.
         """
         if column.numbers_rows or (column.packs_days and column.goes_one_way(self.series)):
             return True
@@ -1043,7 +1045,7 @@ class _Proposer:
             self.remarks.on(self.errors, "like standard errors, which need a table with one row for each value")
 
     def say_spans(self, values: Sequence[Column]) -> None:
-        """Remark which columns of values are spans from a row's time to its date in another column."""
+        """Remark which columns of values hold the time between a row's time and its date in another column."""
         time = self.column("time")
         dated = [c for c in self.unused.values() if c.dates and c.days is not None and c.distinct >= MIN_ASCENDING]
         for other in dated if time is not None and time.days is not None else ():
@@ -1084,7 +1086,7 @@ class _Proposer:
     def likely_values(self, channel: Column | None) -> list[Column]:
         """Return those of the possible values, `self.maybe_values`, that stand out, the likeliest first; or [].
 
-        The first of these rules decides that finds columns:
+        The first of these rules that finds columns decides:
 
         - They are called like values.
         - They have columns of standard errors, and others have none; of several such, columns of means do not count.

@@ -175,7 +175,7 @@ def align_labels(
 def align_column(
     dataset: SeriesDataset, source: Any, id: str, name: str, na: tuple[str, ...] = ()
 ) -> tuple[np.ndarray, bool]:
-    """Read the values by which series are split, one for each, from a column of a table, matched by id.
+    """Read the values by which series are split, one per series, from a column of a table, matched by id.
 
     Args:
         dataset: S series.
@@ -256,9 +256,9 @@ def _plain(column: pa.Array, name: str, na: Sequence[str], parse: bool, static: 
 def _doubts_on_classes(column: pa.Array, name: str, parsed: bool) -> ReadingReport:
     """Return a report on what is doubtful about the classes in a column of texts.
 
-    This is: words that differ in capitals alone; and, if numbers were looked for in the texts (`parsed`), different
-    words fewer than different numbers. `column` is an Arrow array [rows], null for missing cells. The report is empty
-    for another type than text.
+    Words that differ in capitals alone are doubtful. So are words among numbers, if numbers were looked for (`parsed`),
+    and there are fewer different words than different numbers. `column` is an Arrow array [rows], null for missing
+    cells. The report is empty for another type than text.
     """
     if not cells.is_text(column.type):
         return ReadingReport()

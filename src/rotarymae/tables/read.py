@@ -558,9 +558,9 @@ class TableReader:
 def _joined_static(parts: Sequence[dict[str, np.ndarray]], counts: Sequence[int]) -> dict[str, np.ndarray]:
     """Join the static columns of parts of a table: {name: one value per series of all parts}.
 
-    A part may lack a column that rows without a time make (see `_facts`). Its series get False in this column if it is
-    boolean in all other parts, else NaN. If the column holds numbers in some parts and booleans in others, the booleans
-    become NaN. `counts` are the numbers of series of the parts.
+    Rows without a time make static columns (`_facts`), and a part without such rows lacks them. Its series get False if
+    the column is boolean in all other parts, else NaN. If the column holds numbers in some parts and booleans in
+    others, the booleans become NaN. `counts` are the numbers of series of the parts.
     """
     static = {}
     for name in dict.fromkeys(name for part in parts for name in part):

@@ -349,7 +349,7 @@ class Source:
             return self._restored(table, columns, equal)
 
     def rejected(self) -> tuple[int, str]:
-        """Return how many text lines were left out for a wrong number of cells, and a text on the first of them.
+        """Return how many text lines were left out for a wrong number of cells, and a text about the first of them.
 
         The result is (0, "") without such a line, and for a table that is no text file. Lines that `read` and `rows`
         met so far count, each once, but only the first 100,000 of a reading; if neither was called, the files are read
@@ -656,8 +656,8 @@ def _open_frame(frame: Any) -> Source:
     """Open a pandas, polars, Arrow or astropy table, or that of another library that narwhals supports.
 
     The named levels of a pandas index become columns, and an index of dates or durations without a name the column
-    "time", unless another column has the name. A column of mixed type, or whose name, as text, occurs twice, is no
-    error before it is read.
+    "time", unless another column has the name. A column of mixed type, or with a name that occurs twice as text, raises
+    an error only when it is read.
 
     Raises:
         InputError: another object, or a lazy frame ("no-frame").
@@ -699,7 +699,7 @@ def _frame_column(frame: nw.DataFrame[Any], name: str) -> pa.Array:
     """Return the column `name` of a data frame as an Arrow array; if numbers and limits ("<0.01") are mixed, as texts.
 
     Raises:
-        InputError: values of otherwise mixed type, or of one that Arrow lacks ("mixed-type").
+        InputError: values of other mixed types, or of a type that Arrow lacks ("mixed-type").
     """
     with one_type(name):
         column = frame.get_column(name)
@@ -822,10 +822,10 @@ def dates_in_parts(names: Iterable[str]) -> list[dict[str, str]]:
 
 
 def _number_of_part(cell: str, part: str) -> str:
-    """Return SQL for the number of a part of a date, a key of `DATE_PARTS`, in the SQL `cell`.
+    """Return SQL that reads a part of a date, such as "month", as a number from the SQL expression `cell`.
 
-    The number is null if it is missing or out of range. All parts but seconds must be whole; a "Q" before a quarter is
-    left out.
+    `part` is a key of `DATE_PARTS`. The number is null if it is missing or out of range. All parts but seconds must be
+    whole; a "Q" before a quarter is left out.
     """
     cell = f"ltrim(CAST({cell} AS VARCHAR), 'Qq')" if part == "quarter" else cell
     number, (_, low, high) = f"TRY_CAST({cell} AS DOUBLE)", DATE_PARTS[part]
