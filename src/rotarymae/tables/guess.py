@@ -343,8 +343,7 @@ class _Proposer:
         return Proposal(schema, label, group, tuple(self.doubts), self.remarks, self.seen | self.columns)
 
     def take(self, role: str, column: Column | None) -> None:
-        """Propose a column for a role such as "time": enter its name in `self.given`, and remove it from the unused
-        ones.
+        """Propose a column for a role, such as "time": note it in `self.given`, and remove it from `self.unused`.
 
         Does nothing if the column is None, or the user named the role.
         """
@@ -693,7 +692,7 @@ class _Proposer:
 
     @property
     def objects(self) -> list[Column]:
-        """The columns not used so far, but for dates, clocks, flags, labels, units and passbands, which name no objects."""
+        """The columns not used so far that may name objects: no dates, clocks, flags, labels, units or passbands."""
         free = [c for c in self.unused.values() if not (c.dates or c.clock or c.is_flag or self.is_unit(c))]
         return [c for c in free if not (LABEL.fits(c.words) or {*c.words} & {*PASSBANDS})]
 

@@ -57,14 +57,15 @@ class TableSchema:
         such a table. An empty cell is a missing observation, not a zero.
     numbered
         Reading: common beginning of numbered columns. Set it if each row is a series: FLUX. turns FLUX.1, FLUX.2, ...
-        into three columns for --values, --time and --id: FLUX, number, and series. With "", columns 1990, 1991, ... or
-        dates become value.
+        into three columns for --values, --time and --id: FLUX, number, and series. With "", columns called 1990, 1991,
+        ... or by dates become value.
     tokens
         Reading: with --wide, each value becomes an observation of its own (channel), or all channels of a time become
         one observation (time). Set time if all channels are measured together.
     duplicates
-        Reading: of rows with equal series, time and channel, use the mean, the first or the last; or refuse the table
-        if many such rows differ (error; of few the first is used). Set mean if values were measured repeatedly.
+        Reading: which value counts if rows have the same series, time and channel, but different values: their mean,
+        the first or the last; error refuses a table with many such rows, and of few reads the first. Set mean if values
+        were measured repeatedly.
     limits
         Reading: cells such as <0.01 or >100, and those of --upper-limits and --lower-limits, are limits of a value,
         which the model uses (censored), or are left out and counted (drop). Set drop if such limits are unreliable.
