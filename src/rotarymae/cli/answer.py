@@ -94,7 +94,7 @@ def embed_command(
 ) -> None:
     """Turn every series of a table into one vector, and write one row per series to a file: id, e0, e1, and so on.
 
-    For example: rotarymae embed run new.csv --out vectors.parquet. There are as many numbers as the encoder is wide; a
+    For example: rotarymae embed run new.csv --out vectors.parquet. A vector is as long as the encoder is wide; a
     series without observations has a row with its id alone.
 
     Args:
@@ -123,12 +123,12 @@ def explain_command(
 
     For example: rotarymae explain run new.csv --out importance.csv. MODEL must have been trained with labels; its
     network is explained, not boosted trees. The file has a row per observation: id, time, channel, values (and which
-    are limits), importance, and the network's prediction for the series. The importance is by how much the logarithm of
-    the predicted class's probability falls without the observation, negative where this speaks against the class; of a
-    regression, how far the prediction moves, in standard deviations of the training targets, never negative; of a time
-    to an event, by how much the observation lengthens the expected time. It is empty for a series of one observation,
-    and for one that is longer than the model reads at a time, which a warning names. A series without observations has
-    a row with its id.
+    are limits), importance, and the network's prediction for the series. For classes, the importance is by how much the
+    logarithm of the predicted class's probability falls without the observation, negative if this speaks against the
+    class. For a regression, it is how far the prediction moves, in standard deviations of the training targets, never
+    negative; for a time to an event, by how much the observation lengthens the expected time. It is empty for a series
+    of one observation, and for a series longer than the model reads at a time, which a warning names. A series without
+    observations has a row with its id.
 
     Args:
         out: New .csv or .parquet file, with a row per observation; - prints CSV.
@@ -163,7 +163,7 @@ def interpolate_command(
     """Predict values at any times, with standard deviations and 68 and 95 % bands, and write them to a file.
 
     For example: rotarymae interpolate run new.csv --times 0 0.5 1 --out values.csv. A table alone (rotarymae
-    interpolate new.csv --out values.csv) is answered by any-series, which was trained on drawn functions. Give at most
+    interpolate new.csv --out values.csv) is answered by any-series, which was trained on random functions. Give at most
     one of --at, --times and --grid. If the table of --at has the error columns of the training table, the bands are
     those of observations with these errors; otherwise they are those of the curve without noise.
 
@@ -206,7 +206,7 @@ def anomalies_command(
     """Score how odd each observation is, and the stretch around it, given the others of its series.
 
     For example: rotarymae anomalies run new.csv --out scores.csv, which also draws the oddest in a new scores.png. A
-    table alone (rotarymae anomalies new.csv --out scores.csv) is scored by any-series, which was trained on drawn
+    table alone (rotarymae anomalies new.csv --out scores.csv) is scored by any-series, which was trained on random
     functions. anomaly_score is the negative log-likelihood of an observation that was hidden, in nats: a spike scores
     high. stretch_score is high for a jump, a drift or a frozen sensor: it says how far the mean score of 16
     observations, hidden together, lies from that of other stretches, in robust standard deviations; it is empty where a
@@ -254,9 +254,9 @@ def _model_and_table(model: Path, table: Path | None) -> tuple[Path, Path]:
 def _say_if_untrained(pipeline: Any, reporter: system.Reporter, table: Path, columns: Columns) -> None:
     """Print, if the pipeline is any-series, that nothing was trained, and its error on hidden observations of a table.
 
-    The error is printed next to that of a straight line, unless no series has enough observations. For it the first
-    part of the table is read a second time. Nothing is done for another pipeline, or if the table is standard input
-    ("-"), which cannot be read twice.
+    A straight line's error is printed next to it. Neither is printed if no series has enough observations. To compute
+    them, the first part of the table is read a second time. Nothing is done for another pipeline, or if the table is
+    standard input ("-"), which cannot be read twice.
     """
     if not pipeline.untrained or str(table) == "-":
         return
@@ -264,7 +264,7 @@ def _say_if_untrained(pipeline: Any, reporter: system.Reporter, table: Path, col
     dataset = next((part.dataset for part in parts if part.dataset is not None), None)
     compared = None if dataset is None else pipeline.beside_line(dataset)
     reporter.say(
-        "no training: answered by any-series, a model trained on drawn functions"
+        "no training: answered by any-series, a model trained on random functions"
         + (f"; {compared}" if compared else "")
     )
 

@@ -22,9 +22,9 @@ def export_command(
     """Write a model of series to one ONNX file that runs without this library, with its scalers inside, and check it.
 
     For example: rotarymae export run --out classifier.onnx. The file is run and compared with PyTorch; it is deleted if
-    their answers differ. It holds the network alone: where predict answers by boosted trees or by all methods together,
-    answers differ, and a warning says so; predict --predictor model answers as the file does, but for series so long
-    that it reads them in pieces.
+    their answers differ. It holds the network alone: if predict uses boosted trees or all methods together, its answers
+    differ from the file's, and a warning says so; those of predict --predictor model do not, except for series so long
+    that predict reads them in pieces.
 
     Args:
         out: New .onnx file for the program.

@@ -170,10 +170,10 @@ def fit_command(
         labels.check()
     check_folder(out, resume)
     if labels.first is not None and not config.early:
-        raise InputError(f"--first {labels.first} says what --early counts from; give times by --early, too.")
+        raise InputError(f"--first {labels.first} says what --early counts from, and there is no --early; add it.")
     if labels.folds is not None and labels.holdout != LabelOptions.holdout:
         raise InputError(
-            "--holdout keeps out one part, and --folds each series once; leave out one of the two options."
+            "--holdout scores on one part of the series, --folds on each part in turn; leave out one of the two."
         )
     others = {name: value for name, value in vars(labels).items() if name not in ("task", "holdout", "folds")}
     folder.check(columns, others)
@@ -217,9 +217,9 @@ def _read_table(
     Args:
         table, columns, labels: the table of observations, and the options on its layout and labels.
         config: the options of the fit. They name the static columns and, without `start`, the columns of errors.
-        start: the trained pipeline to start from; None for a new model. Its layout holds for every option that is not
-            given, and its channels and columns of errors always. Limits (censored values such as <5) are left out if
-            it was trained without limits.
+        start: the trained pipeline to start from; None for a new model. Its channels and columns of errors are read,
+            and its layout is the default of options that are not given. Limits (censored values such as <5) are left
+            out if it was trained without limits.
 
     Returns:
         The data set; the labels in the order of its series, or None; the column of --split-by, or None; how the table
@@ -254,7 +254,7 @@ def _read_table(
         text = f"{unflagged:,} of {len(dataset):,} series have no observation where {labels.first} is not 0"
         if unflagged == len(dataset):
             raise InputError(f"{text}, from which --early could count; name another column, or leave --first out.")
-        warnings.warn(f"{text}: they are learnt from whole alone (--early).", InputWarning, stacklevel=2)
+        warnings.warn(f"{text}: --early does not cut them off, they stay whole.", InputWarning, stacklevel=2)
     return dataset, targets, split_by, asdict(replace(layout.with_values_of(dataset), objects=None)), since
 
 

@@ -161,10 +161,10 @@ def _padded(cell: str, width: int) -> str:
 
 
 def _folded(lines: list[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
-    """Return at most 40 lines (column, role, remark) in their order, or a few more.
+    """Shorten a list of lines (column, role, remark) to about 40, in their order, if it is longer.
 
-    Of too many, the first ones of each role and remark are kept, or of each role, if there are many remarks; a line
-    "... 988 more" counts the others.
+    The first lines of each role and remark are kept, and a line "... 988 more" counts the others. If there are too many
+    different remarks, the first lines of each role are kept.
     """
     groups: dict[tuple[Any, int], list[tuple[str, str, str]]] = {}
     for same, kept in itertools.product((2, 1), (len(lines), 16, 8, 4, 2, 1)):
@@ -183,8 +183,8 @@ def _contents(dataset: series.SeriesDataset, schema: tables.TableSchema) -> list
     """Return what `info` prints on the content of a table, as lines (topic, text).
 
     They are on series, times, gaps and channels, if there are any. Only the 12 channels with most observations are
-    shown; of a single column of values, each has a line on its values. For a table larger than memory, gaps and values
-    are those of a sample of series, and a line says so.
+    shown. If there is a single column of values, the values of each of these have a line. For a table larger than
+    memory, gaps and values are those of a sample of series, and a line says so.
     """
     import numpy as np
 

@@ -91,10 +91,10 @@ else:
 
 
 def with_helps(group: type) -> type:
-    """Make the string below each field of a dataclass of options its help, in place, and return the dataclass.
+    """Make the string below each field of a dataclass the help of that option, in place; return the dataclass.
 
-    The help is one paragraph; tyro itself would keep the source's line breaks. A default of (), False or True is
-    shown in the words of `DEFAULTS`, and None not at all, unless the field is annotated with `arg` already.
+    The help is one paragraph; tyro itself would keep the source's line breaks. A default of (), False or True is shown
+    in the words of `DEFAULTS`, and None not at all, unless the field is annotated with `arg` already.
     """
     kinds, docs = get_type_hints(group, include_extras=True), field_docs(group)
     for one in fields(group):
@@ -178,8 +178,9 @@ class LabelColumn:
             table: the table of observations.
 
         Returns:
-            The opened table, and the name of its column of ids. In the table of observations it is that of `layout`,
-            elsewhere --label-id if given, both unchecked; else `layout.id`, or the only column that looks like an id.
+            The opened table, and the name of its column of ids. For the table of observations this is the id of
+            `layout`. For the others it is --label-id or, without it, the id of `layout` if they have it, else the only
+            column that looks like an id. The first two are not checked.
 
         Raises:
             InputError: no table has the column ("unknown-column"), or the first that has it has no such column of ids;

@@ -71,7 +71,7 @@ def ending(command: str, note: str) -> Iterator[None]:
 
     Args:
         command: its name, with which the text begins.
-        note: the sentence that follows "stopped by SIGINT." where `saying` has added none to the stop, such as "Nothing
+        note: the sentence that follows "stopped by SIGINT." if `saying` has added none to the stop, such as "Nothing
             was written."
 
     Raises:

@@ -47,14 +47,14 @@ def _read_csv(path: Path) -> pa.Table:
 def _oddest(table: pa.Table, value: str, column: str, noun: str) -> Iterator[plots.Excerpt]:
     """Yield the three observations or stretches with the highest scores, the highest first, to be drawn.
 
-    Each comes with up to 100 observations of the same series and channel on either side. One among the 100 beside one
-    that was yielded is passed over, as are observations without a score, so that fewer than three may be yielded.
+    Each comes with up to 100 observations of the same series and channel on either side. Later ones among these are
+    passed over, and so are observations without a score, so that fewer than three may be yielded.
 
     Args:
         table: what `rotarymae anomalies` has written, a row per observation; limits are marked in a column VALUE_limit.
         value, column: names of the columns of values and of scores.
-        noun: "observation" or "stretch", what the scores are of. It stands in the title. For an observation only that
-            one is marked as odd; for a stretch all around it with at least half its score are.
+        noun: "observation" or "stretch", the kind of the scores, for the title. It also says what is marked as odd: the
+            observation alone, or all observations with at least half of the stretch's score.
     """
     names = table.column_names[:1] + [name for name in table.column_names if name == "channel"]
     codes = [table[name].combine_chunks().dictionary_encode().indices.to_numpy() for name in names]

@@ -109,9 +109,9 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
         folder : str or Path
             A folder of `save` or `rotarymae fit`, the name of a model, or a repository of the Hugging Face Hub.
         **parameters : Any
-            Parameters of the estimator to set to other values than in the fit. They matter to a later `fit`; of
-            predictions, `predictor`, `precision`, `pool` and the names of columns change something. Of their values
-            only that of `predictor` is checked here.
+            Parameters of the estimator to set to other values than in the fit. All matter to a later `fit`; only
+            `predictor`, `precision`, `pool` and the names of columns change predictions. Only the value of
+            `predictor` is checked here.
 
         Returns
         -------
@@ -154,10 +154,10 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
 
     @classmethod
     def _suited(cls, pipeline: Pipeline, folder: str | Path) -> Pipeline:
-        """Return the part of a loaded pipeline that the estimator uses; this base method returns the whole.
+        """Return the part of a loaded pipeline that the estimator uses; here, in the base class, the whole.
 
         Subclasses return the whole or its pre-trained part, or raise InputError for a pipeline that cannot do their
-        job. `folder`, from which it was loaded, is for their messages; the base method ignores it.
+        job. `folder`, from which it was loaded, is for their messages.
         """
         return pipeline
 
@@ -246,8 +246,8 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
     def _labels_of(self, dataset: Any, X: Any, y: Any) -> Any:
         """Return labels, [S] or [S, outputs], in the order of the series.
 
-        An array in this order is returned unchanged. Of labels that are matched by id, those of a series without one
-        are None. `RoMAESurvival` overrides this for events and durations.
+        An array in this order is returned unchanged. If labels are given by id, a series without a label gets None.
+        `RoMAESurvival` overrides this for events and durations.
 
         Args:
             dataset: the S series, which were made from `X`.
@@ -256,8 +256,7 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
                 or pandas data frame by id; or the name of a column of `X`.
 
         Raises:
-            InputError: labels by id of which a series has two, or that match no series; a label that is a static
-                column, too.
+            InputError: labels by id that match no series, or two for one series; a label that is a static column, too.
         """
         return labels_of(dataset, X, y, self.id, unlabelled="none")
 
@@ -320,11 +319,10 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
     def _columns_of(self, X: Any, start: Pipeline | None) -> dict[str, Any] | None:
         """Return the layout of a training data frame, {field of TableSchema: value}, to be kept with the pipeline.
 
-        It is made of the estimator's parameters, without `errors`, which the preprocessor knows. None if X, the data as
-        the caller gave them, are no data frame.
+        It is made of the estimator's parameters, without `errors`, which the preprocessor knows.
 
         Args:
-            X: see above; not read further.
+            X: the data as the caller gave them; the result is None unless they are a data frame.
             start: the trained pipeline to start from, or None. If the command trained it, its layout is returned, with
                 the estimator's names of id, time and, if it has one, channel.
         """

@@ -99,8 +99,8 @@ class _Supervised(ArrayOptions, FinetuningOptions, Estimator, ABC):
         -------
         ndarray of shape [S]
             A classifier returns classes: the most probable one, or the one that `decide` favours. `RoMAESurvival`
-            returns expected times to the event in the unit of the durations, float, of which no more than `edges_[-1]`
-            counts (restricted mean survival time); their negatives are risks, as scikit-survival's metrics take them.
+            returns expected times to the event in the unit of the durations, float; time after `edges_[-1]` does not
+            count (restricted mean survival time). Their negatives are risks, as scikit-survival's metrics take them.
 
         Raises
         ------
@@ -119,7 +119,7 @@ class _Supervised(ArrayOptions, FinetuningOptions, Estimator, ABC):
         X : SeriesDataset, DataFrame, array or list
             The series, laid out as in `fit`.
         y : array, dict, str, DataFrame or tuple
-            Their targets, as in `fit`; series without one are left out. A class that `fit` had not is never predicted.
+            Their targets, as in `fit`; series without one are left out. A class not in `fit` is never predicted.
 
         Returns
         -------
@@ -250,7 +250,10 @@ class RoMAERegressor(RegressorMixin, _Supervised):
         return tags
 
     def _keep(self, pipeline: Pipeline) -> None:
-        """Set `pipeline_`, and `_flat`: whether predictions are [S], as for one output unless `fit` had [S, 1]."""
+        """Set `pipeline_`, and `_flat`: True if predictions have the shape [S], and not [S, outputs].
+
+        They have for a single output, unless the targets of `fit` had the shape [S, 1].
+        """
         super()._keep(pipeline)
         self._flat = pipeline.require_labels().outputs == 1 and getattr(self, "_flat", True)
 

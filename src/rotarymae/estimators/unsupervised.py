@@ -57,7 +57,7 @@ class _Unsupervised(Estimator):
         return self
 
     def _changes(self) -> dict[str, Any]:
-        """Return {option: value}, options of the fit that get another value than the parameter of that name; here {}.
+        """Return {option: value} for options of the fit that differ from the parameter of that name; here {}.
 
         `RoMAEEmbedder` overrides it: it changes `pool`, and raises InputError for one that is unknown.
         """
@@ -69,7 +69,7 @@ class _Unsupervised(Estimator):
 class RoMAEInterpolator(_Unsupervised):
     """Learn to predict hidden observations; then predict values at any time, with a standard deviation.
 
-    Before `fit`, the model any-series answers, which was trained on drawn functions alone; an `InputWarning` says so.
+    Before `fit`, the model any-series answers, which was trained on random functions alone; an `InputWarning` says so.
     """
 
     takes_arrays = False
@@ -77,9 +77,9 @@ class RoMAEInterpolator(_Unsupervised):
 
     @classmethod
     def _suited(cls, pipeline: Pipeline, folder: str | Path) -> Pipeline:
-        """Return the pre-trained part of a loaded pipeline, or raise InputError if it has none or is one of folds.
+        """Return the pre-trained part of a loaded pipeline; `folder` is not read.
 
-        `folder` is for the messages of other classes.
+        Raises InputError for a pipeline without such a part, or one of a cross-validation, which has several models.
         """
         return pipeline.pretrained
 
@@ -102,7 +102,7 @@ class RoMAEInterpolator(_Unsupervised):
         """
         if hasattr(self, "pipeline_"):
             return self._fitted()
-        text = "no training: a model trained on drawn functions answers; `fit` learns what these series have in common."
+        text = "no training: any-series, a model of random functions, predicts; call `fit` to learn from your series."
         warnings.warn(InputWarning(text, code="untrained"), stacklevel=3)
         return replace(Pipeline.load(ANY_SERIES), columns={"errors": self._columns().errors})
 
