@@ -256,8 +256,8 @@ def _with_dates(source: Source) -> Source:
 
     Of each date in parts (`dates_in_parts`), the finest parts are left out until the others make dates in more than 95
     % of the sampled rows. Names that only end like those of parts, such as VISITYR, count only if the table has no
-    other dates, and these are of the years 1900 to 2100 and mostly change from row to row or never go back, unlike
-    births. Of several dates, the one with the most different values is joined.
+    other dates, and if these lie in the years 1900 to 2100 and mostly change from row to row or never go back, unlike
+    dates of birth. Of several dates, the one with the most different values is joined.
     """
     best, most = source, 0
     for parts in dates_in_parts(source.kinds):
@@ -727,9 +727,10 @@ class _Proposer:
     def names_of_parts(self, objects: np.ndarray) -> Column | None:
         """Return the column that names parts of objects, such as the inverters of a plant; None without one.
 
-        It is not used so far, and each name belongs to one object. A name and a time, or else these and a channel, must
-        identify more than 98 % of the rows, and an object in place of the name less than 90 %. The column holds texts,
-        or is called like a place and may hold whole numbers. Of several, the one with the most names is returned.
+        Columns not used so far are tried. Each name must belong to one object. A name and a time, or else these and a
+        channel, must identify more than 98 % of the rows, and an object in place of the name less than 90 %. The column
+        holds texts, or is called like a place and may hold whole numbers. Of several, the one with the most names is
+        returned.
 
         Args:
             objects: [rows], a code of each row's object; all 0 for a single one.
@@ -1163,9 +1164,9 @@ class _Proposer:
     def find_limits(self) -> None:
         """Propose the column of limits of a single column of values, if it is filled in some rows that lack a value.
 
-        It is proposed as "lower_limits" for magnitudes, which grow as a source gets fainter, else as "upper_limits",
-        and no longer as a static column. Nothing is proposed if the user named limits. Remarks are on limits, and on
-        flags and marks such as "<" that are not read.
+        It is proposed as "lower_limits" for magnitudes, which grow as a source gets fainter, else as "upper_limits"; it
+        is then no static column. Nothing is proposed if the user named limits. Remarks are added to other limits, and
+        to flags and marks such as "<", which are not read.
         """
         free, n, values = self.unused, self.rows, self.values
         texts = {c.name: {*c.cells.unique().to_pylist()} - {None, "", "="} for c in free.values() if c.text}
