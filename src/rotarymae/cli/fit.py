@@ -69,8 +69,8 @@ class LabelOptions(LabelColumn):
     numbers are amounts."""
     holdout: float = 0.25
     """Scoring: share of the series (if there are labels, of the labelled ones) that the model is scored by, not trained
-    on. With fewer than ten series, and no --split-by, there are none. Raise it for surer scores, lower it to train on
-    more."""
+    on. With fewer than ten series, and no --split-by, none is kept. Raise it for surer scores, lower it to train
+    on more."""
     split_by: Annotated[str | None, arg(help_behavior_hint="(default: at random)")] = None
     """Scoring: column, with one value per series, that decides which series are kept out of training: with words,
     whole groups (patients); with numbers or dates, the largest; with train and test, those that say test. Set it if

@@ -217,7 +217,7 @@ def read_folder(
     Args:
         known: the model's preprocessor, which says whether pictures or sounds are read.
         folder: the folder, or a single file.
-        on_file: called with (files read, files in all) after each file; None for nobody.
+        on_file: function that is called with (files read, files in all) after each file; None calls nothing.
         columns: the command's options of tables, of which none may be given; None checks nothing.
 
     Returns:

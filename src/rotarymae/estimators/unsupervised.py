@@ -142,12 +142,12 @@ class RoMAEInterpolator(_Unsupervised):
         return interpolated(pipeline, self._dataset(X, pipeline), X, at, return_std, positions)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return R² at hidden observations: a quarter of each series', always the same, predicted from the rest.
+        """Return R² at a quarter of each series, always the same, which is hidden and predicted from the rest.
 
-        The hidden ones are drawn at random; for a model that learnt to forecast (`masking="future"`) they are those of
-        the latest quarter of times. R² is computed from standardised values, gross outliers limited as in the model's
-        input, all channels and value columns together. Limits (censored values such as <5) and series of one
-        observation do not count. 1 is perfect, 0 as good as the mean. Before `fit` any-series predicts, with a warning.
+        The quarter is drawn at random; for a model that learnt to forecast (`masking="future"`) it is the latest one.
+        R² is computed from standardised values, gross outliers limited as in the model's input, all channels and value
+        columns together. Limits (censored values such as <5) and series of one observation do not count. 1 is perfect,
+        0 as good as the mean. Before `fit` any-series predicts, with a warning.
 
         Parameters
         ----------
