@@ -279,9 +279,9 @@ class Column:
     def is_code(self) -> bool:
         """Whether the column holds whole numbers that name something and measure nothing, such as numbers of ships.
 
-        Its name may say so, as bikeid does; numbers that go up and down in small steps, as a stock index does, are then
-        no codes. Or the numbers show it: each occurs three times on average, and they are spread over 1,000 times as
-        many possible numbers as occur. False if all are below 1,000.
+        Its name may say so, as bikeid does, unless the numbers go up and down in small steps, as a stock index does. Or
+        the numbers show it: each occurs at least three times on average, and their range has over 1,000 times as many
+        steps as there are different numbers. False if all are below 1,000.
         """
         if not self.whole or self.known.max() < MIN_CODE:
             return False
