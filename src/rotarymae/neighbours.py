@@ -54,7 +54,8 @@ def observe(visible: Tokens, features: int) -> Observed:
         features: number V of values at the start of each token; further inputs are not read.
 
     Returns:
-        S · V rows, the V features of the first series first, of N observations with one number each (W = 1).
+        The observations, in S · V rows: first the V features of the first series, a row for each. A row has N
+        observations of one number (W = 1); missing ones are at its end.
     """
     values, real = (
         part[..., :features].transpose(1, 2).flatten(0, 1) for part in (visible.values, visible.observed_values)
@@ -74,9 +75,10 @@ def observe(visible: Tokens, features: int) -> Observed:
 def neighbours(observed: Observed, positions: Float[Tensor, "S M A"], features: int) -> Float[Tensor, "S M V K"]:
     """Describe the observations nearest to each query by K = 9 numbers, separately for each of V features.
 
-    With channels in `positions`, only observations of the query's channel count. The first number is the value at the
-    query on the straight line between the nearest observation before it and the nearest after it; of one of these
-    alone it is the value, and without both 0. `neighbours_at` lists all nine. No query influences another.
+    A query is a time (and channel) at which values are to be predicted; only observations in its channel count. The
+    first number is the straight line between the nearest observations before and after the query, read at the query's
+    time. If only one of these exists, it is the value of this one; without any, 0. `neighbours_at` lists all nine
+    numbers.
 
     Args:
         observed: as `observe` returned it, for the same S series and V = `features`.
@@ -87,19 +89,21 @@ def neighbours(observed: Observed, positions: Float[Tensor, "S M A"], features: 
 
 
 def flat_queries(positions: Float[Tensor, "S M A"], features: int) -> tuple[Float[Tensor, "R M"], Float[Tensor, "R M"]]:
-    """Return the times and the channels of M queries of S series, with R = S · `features` rows, one for each feature.
+    """Repeat the queries of each series for each of its features: return their times, and their channels.
 
-    Each query is repeated for all features of its series, whose rows are side by side. Positions are times (A = 1), or
-    times and channels (A = 2); without channels the returned channels are 0.
+    `Observed` has a row for each feature of each series, and neighbours of all M queries are looked up in each row.
+    Both results thus have R = S · `features` rows. `positions` are times (A = 1), or times and channels (A = 2); for A
+    = 1 the returned channels are 0.
     """
     every = positions[:, None].expand(-1, features, -1, -1).flatten(0, 1)
     return every[..., 0], every[..., 1] if positions.shape[-1] == 2 else torch.zeros_like(every[..., 0])
 
 
 def by_query(part: Shaped[Tensor, "R M 1 *rest"], features: int) -> Shaped[Tensor, "S M V *rest"]:
-    """Turn results at the queries of `flat_queries` from R = S · V rows to [S, M, V, ...]; their third axis is dropped.
+    """Reorder what was computed at the queries of `flat_queries`, from a row per feature to one array per series.
 
-    S is the number of series, M that of queries of each, and V = `features` that of values of a token.
+    `part` has a row for each of V = `features` values of each of S series, with M queries. Its third axis, of length 1,
+    is dropped.
     """
     return part[:, :, 0].unflatten(0, (-1, features)).transpose(1, 2)
 
@@ -107,23 +111,25 @@ def by_query(part: Shaped[Tensor, "R M 1 *rest"], features: int) -> Shaped[Tenso
 def neighbours_at(
     observed: Observed, times: Float[Tensor, "B Q"], channel: Float[Tensor, "B Q"]
 ) -> Float[Tensor, "B Q W K"]:
-    """Describe the nearest observations before and after each query in its channel by K = 9 numbers.
+    """Describe by K = 9 numbers the observations nearest to each query, before and after it, in its channel.
+
+    A query is a time (and channel) at which values are to be predicted. An observation at exactly this time counts as
+    before it.
 
     Args:
-        observed: B rows of observations with W values each.
-        times, channel: positions of Q queries for each of these rows. An observation at a query's time counts as the
-            one before it.
+        observed: observations in B rows, each with W values.
+        times, channel: positions of Q queries for each of these rows.
 
     Returns:
-        Nine numbers for each value. Each is 0 where there is no such observation: 0 is the mean of the training values.
-        - 0: the value on the straight line between the two observations; beyond the first or last, the value of the
-          only one.
-        - 1 and 2: the values before and after.
-        - 3 and 4: the nearness of both, 1 / (1 + distance / `PACE`), where `PACE` is 4 units of position.
-        - 5: the value of the second observation before the query, less that of the first before it.
-        - 6: the value of the second observation after the query, less that of the first after it.
-        - 7: the mean of the channel's values.
-        - 8: log1p(number of the channel's observations) / 3.
+        Nine numbers for each query and value; 0, the mean of the training values, where the observation does not exist.
+        - 0: the straight line between the nearest observation before the query and the nearest after it, at the query's
+          time; if only one of these exists, its value.
+        - 1 and 2: the values of these two, before and after.
+        - 3 and 4: how near they are, 1 / (1 + distance in time / `PACE`), where `PACE` is 4 units of position.
+        - 5: the value of the second nearest observation before the query, minus that of the nearest.
+        - 6: the value of the second nearest observation after the query, minus that of the nearest.
+        - 7: the mean of all values in the channel.
+        - 8: log1p(number of observations in the channel) / 3.
     """
     entries = observed.times.shape[1]
     # Sorted together, observations first at equal times: the last observation before a query is its neighbour.
@@ -162,9 +168,11 @@ def neighbours_at(
 
 
 def channel_sum(part: Float[Tensor, "B E W"], number: Int[Tensor, "B E 1"]) -> Float[Tensor, "B E W"]:
-    """Return, for each observation, the sum of `part` over all observations of its row with the same channel `number`.
+    """Sum `part` over the observations of each channel; return at each observation the sum of its channel.
 
-    There are B rows with E observations each, and W numbers in `part` for each observation.
+    Args:
+        part: W numbers for each of E observations in each of B rows. Rows are summed separately.
+        number: channel of each observation, as a number from 0.
     """
     number = number.expand_as(part)
     return torch.zeros_like(part).scatter_add(1, number, part).gather(1, number)
@@ -178,12 +186,14 @@ class NeighbourHead(nn.Module):
     """
 
     def __init__(self, embed_dim: int, features: int, outputs: int) -> None:
-        """Build the small network and the linear layer that make up the correction, for `initialise` to fill.
+        """Build the layers that compute what is added to the straight line between neighbours.
+
+        They are a small network, which reads the neighbours, and a linear layer. `initialise` sets their weights.
 
         Args:
             embed_dim: width D of the decoder's tokens.
             features: number V of values of an observation.
-            outputs: number P of parameters of the likelihood, for each value.
+            outputs: number P of parameters of the likelihood for each value, such as 2 for a mean and a variance.
         """
         super().__init__()
         self.embedding = nn.Parameter(torch.empty(features, EMBED_DIM))
@@ -199,14 +209,16 @@ class NeighbourHead(nn.Module):
         near: Float[Tensor, "B M V K"],
         corrected: Bool[Tensor, "B M V"] | None = None,
     ) -> Float[Tensor, "B M out"]:
-        """Return P · V outputs of each query: the corrected means of all V values, then their second parameters, ...
+        """Return the P parameters of the predicted distribution of each of V values at M queries, P · V numbers each.
+
+        First are the V means, each the straight line between the query's neighbours plus a learnt correction; then the
+        V second parameters (such as the spread), and so on.
 
         Args:
-            tokens: M queries in each of B rows, of width D, as the decoder returns them.
-            near: the K = 9 numbers of the function `neighbours` for each value; the first is the value on the straight
-                line.
-            corrected: True for values whose outputs the small network takes part in. Elsewhere only the
-                linear layer corrects, which saves time. None means all.
+            tokens: the decoder's token of each query, of width D, in B rows.
+            near: the K = 9 numbers that `neighbours` returns for each value; the first is the straight line.
+            corrected: True for values to which the small network and the linear layer contribute. Elsewhere only the
+                linear layer does, which saves time. None means all.
         """
         line = near[..., 0]
         corrected = torch.ones_like(line, dtype=torch.bool) if corrected is None else corrected

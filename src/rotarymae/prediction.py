@@ -23,17 +23,18 @@ if TYPE_CHECKING:
 def inference(pipeline: Pipeline) -> TrainConfig:
     """Return the settings with which a model predicts: batches of at most 8,192 tokens, in the pipeline's precision.
 
-    An example of more tokens is a batch by itself.
+    An example of more tokens makes a batch by itself.
     """
     return TrainConfig(batch_size=None, batch_tokens=8192, precision=pipeline.precision)
 
 
 def predict_outputs(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = None) -> np.ndarray:
-    """Return a network's predictions [S, K] of S series.
+    """Predict with the fine-tuned network alone: return an array [S, K] for S series.
 
-    The K columns are probabilities of classes, not calibrated; or, for times to an event, of intervals of time; or a
-    regression's values in the targets' units. Other methods in the pipeline (boosted trees) are not used. A series
-    longer than the model reads at once gets the mean over its pieces, weighted by their lengths.
+    The K columns are probabilities of classes, not calibrated; for times to an event, probabilities of intervals of
+    time; or for a regression, values in the targets' units. Other methods in the pipeline (boosted trees) are not used.
+    For a series longer than the model reads at once, the predictions for its pieces are averaged, weighted by their
+    lengths.
 
     Args:
         pipeline: has the fine-tuned network.
@@ -41,7 +42,7 @@ def predict_outputs(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = None
         on_step: called with (batches done, batches in all), for progress bars; None for none.
 
     Raises:
-        InputError: a model without a head; series unlike those of training; answers that are NaN or infinite.
+        InputError: a model without a head; series unlike those of training; predictions that are NaN or infinite.
     """
     return predict_and_embed(pipeline, dataset, on_step)[0]
 
@@ -49,9 +50,8 @@ def predict_outputs(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = None
 def predict_and_embed(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """Return a fine-tuned network's predictions [S, K] and embeddings [S, D] of S series, computed in one pass.
 
-    The predictions (uncalibrated probabilities, or values in the targets' units), the arguments and the errors are
-    those of `predict_outputs`. Embeddings are the vectors that the head reads (the first head, of several networks),
-    for long series also the mean over their pieces.
+    Predictions, arguments and errors are those of `predict_outputs`. An embedding is the vector that the head of the
+    network reads; of several networks, the head of the first. For long series it is averaged over their pieces, too.
     """
 
     def read(model: torch.nn.Module, batch: Batch) -> list[tuple[Tensor, Tensor]]:
@@ -93,7 +93,7 @@ def embed(pipeline: Pipeline, dataset: AnyDataset, pool: str | None = None, on_s
 
 
 def _finite(outputs: Sequence[Tensor], windows: Windows) -> Tensor:
-    """Stack the vectors [K] of W pieces of series (windows) to rows [W, K]; raise InputError for NaN or infinity."""
+    """Stack W vectors [K], one per piece of a series (window), to rows [W, K]; raise InputError for NaN or infinity."""
     stacked = torch.stack(list(outputs))
     bad = np.unique(windows.series[~stacked.isfinite().all(1).numpy()])
     if len(bad):
@@ -111,7 +111,7 @@ def _run(
     read: Callable[[torch.nn.Module, Batch], list[Any]],
     on_step: Any = None,
 ) -> tuple[Windows, list[Any]]:
-    """Run a function of the model on batches of all series, where long series are cut into pieces (windows).
+    """Run a function of the model on batches of all series; long series are cut into pieces (windows) before.
 
     Args:
         pipeline: has the model and its preprocessor.
@@ -120,8 +120,8 @@ def _run(
         on_step: called with (batches done, batches in all), for progress bars; None for none.
 
     Returns:
-        Two things: the W pieces, with the series that each is from (a short series is one piece); and a list of W
-        results, one for each piece, in their order.
+        A pair: the W pieces, which know their series (a short series is one piece); and a list with the result for each
+        piece.
 
     Raises:
         InputError: a pipeline without a preprocessor; series unlike those of training.

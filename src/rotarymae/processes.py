@@ -113,17 +113,17 @@ class Fitted(NamedTuple):
 
     @property
     def scale(self) -> Float[Tensor, "U k 1"]:
-        """Squared amplitudes of the k stored kernels of U channels, by which covariances are to be multiplied."""
+        """Squared amplitudes of the k stored kernels of U channels; covariances are multiplied by them."""
         return self.amplitude[..., None]
 
 
 def _descriptors() -> Float[Tensor, "kernels 6"]:
-    """Return six numbers that describe each kernel of the bank, float32, a row for each kernel.
+    """Return six numbers that describe each kernel of the bank, as a float32 table with a row per kernel.
 
-    A kernel that is not periodic is a sum of "exponential", "matern" and "square" parts, each with a length and a
-    share; a periodic one has no parts. The numbers are the log noise over 3; half the mean log length of the parts,
-    weighted by their shares; the shares of "exponential" and of "square" parts; and, as 1 or 0, whether the kernel is
-    periodic, and whether its oscillation decays fast.
+    A kernel that is not periodic is a sum of parts, "exponential", "matern" or "square", each with a length and a
+    share. The columns of the table are: log(noise variance) / 3; half the mean log length of the parts, weighted by
+    share; the share of "exponential" parts; the share of "square" parts; 1 if the kernel is periodic, else 0; and 1 if
+    its oscillation decays fast, else 0.
     """
     table = torch.zeros(BANK_SIZE, 5, dtype=torch.float64)
     for s, shape in enumerate(BANK_SHAPES):
@@ -147,20 +147,20 @@ KERNEL_DESCRIPTORS = _descriptors()
 def fit_kernels(
     times: Float[Tensor, "U n"], values: Float[Tensor, "U n"], real: Bool[Tensor, "U n"], noise: Float[Tensor, "U n"]
 ) -> tuple[Fitted, Float[Tensor, "U D"]]:
-    """Fit a Gaussian process with each kernel to the n observations of U channels, and weigh the kernels.
+    """Fit a Gaussian process with each kernel of the bank to the n observations of U channels, and weigh the kernels.
 
-    A kernel's weight is proportional to the marginal likelihood of the observations, times exp(`PERIOD_PENALTY`) for a
-    periodic one, to the power `TEMPER` (0.3).
+    The weight of a kernel is proportional to L^0.3 (`TEMPER`). L is the marginal likelihood of the observations, for a
+    periodic kernel multiplied by exp(`PERIOD_PENALTY`).
 
     Args:
         times: divided by the median gap between observations, so that gaps are about 1; float64.
         values: with a location near 0 and a spread near 1; float64.
-        real: False behind a channel's last observation.
-        noise: variance of each observation's noise, divided by the channel's mean one; 1 where errors are unknown.
+        real: False at padding, which follows a channel's last observation.
+        noise: variance of each observation's noise, divided by its mean over the channel; 1 where errors are unknown.
 
     Returns:
-        The fitted processes; and D = 7 numbers (`DESCRIPTORS`) for each channel, float32: the weighted means of the six
-        `KERNEL_DESCRIPTORS` over all kernels, and of the log squared amplitude over the stored ones.
+        The fitted processes; and D = 7 float32 numbers that describe each channel: the weighted means of the kernels'
+        six `KERNEL_DESCRIPTORS`, and the weighted mean of the log squared amplitude of the stored kernels.
     """
     values = values * real
     periods = find_periods(times, values, real)
@@ -180,7 +180,7 @@ def _fit(
 ) -> tuple[Fitted, Float[Tensor, "U D"]]:
     """Do the work of `fit_kernels` for U channels, so few that their matrices fit into a processor's cache.
 
-    Arguments and results are those of `fit_kernels`, but values are 0 where `real` is False, and periods are from
+    Arguments and results are those of `fit_kernels`, but values must be 0 where `real` is False. `periods` are from
     `find_periods`.
     """
     n = times.shape[1]
@@ -220,10 +220,10 @@ def _factorise(
     real: Bool[Tensor, "U n"],
     values: Float[Tensor, "U n"],
 ) -> tuple[Float[Tensor, "U k n n"], Float[Tensor, "U k"], Float[Tensor, "U k"], Int[Tensor, "U k"]]:
-    """Add noise to k covariance matrices of the n observations of each of U channels, in place, and factorise them.
+    """Add noise to k covariance matrices per channel, in place, and compute their Cholesky factors.
 
     Args:
-        matrix: covariances without noise, 0 in rows and columns of padding.
+        matrix: covariances of n observations for each of U channels, without noise; 0 in rows and columns of padding.
         noise: variances to add to the diagonal, with 1e-8 more.
         real: False at padding, where 1 is added instead.
         values: the observations v.
@@ -241,15 +241,17 @@ def _factorise(
 
 
 def _by_shape(weight: Float[Tensor, "U kernels"], amplitude: Float[Tensor, "U kernels"]) -> Float[Tensor, "U S 3"]:
-    """Sum up kernels of the same shape, which differ in their noise alone.
+    """Sum the weights, and average the amplitudes and noises, of all kernels that have the same shape.
+
+    A kernel of the bank is one of S = 20 shapes with one of several noise variances.
 
     Args:
-        weight: of each kernel, for U channels; their sum is 1.
+        weight: of each kernel, for U channels; their sum over kernels is 1.
         amplitude: squared amplitude of each kernel.
 
     Returns:
-        Three numbers for each of S = 20 shapes: its weight, and the weighted means of squared amplitude and of noise
-        variance over its kernels.
+        Three numbers for each shape: the sum of its kernels' weights; and, weighted by these, the mean squared
+        amplitude and the mean noise variance.
     """
     weight, owner = weight.clamp(min=1e-30), KERNEL_SHAPE.expand_as(weight)
     share, *sums = (
@@ -260,12 +262,12 @@ def _by_shape(weight: Float[Tensor, "U kernels"], amplitude: Float[Tensor, "U ke
 
 
 def shapes(distance: Float[Tensor, "U a b"], periods: Float[Tensor, "U 2"]) -> Float[Tensor, "U S a b"]:
-    """Return the correlation of two values some time apart, for each of the S = 20 kernel shapes; 1 at distance 0.
+    """Return the correlation of two values some time apart under each of the S = 20 shapes of kernels; 1 at distance 0.
 
     Args:
-        distance: times between a values and b values of each of U channels, at least 0.
-        periods: two of each channel, for the periodic shapes, which come last: all for the first period, then all for
-            the second.
+        distance: time between each of a values and each of b values, for U channels, at least 0.
+        periods: two of each channel, for the periodic shapes, which are the last: all with the first period, then all
+            with the second.
     """
     parts = {}
     for kind, length in {(kind, length) for shape in BANK_SHAPES for kind, length, _ in shape}:
@@ -287,10 +289,10 @@ def shapes(distance: Float[Tensor, "U a b"], periods: Float[Tensor, "U 2"]) -> F
 def chosen_shapes(
     distance: Float[Tensor, "U a b"], periods: Float[Tensor, "U 2"], index: Int[Tensor, "U k"]
 ) -> Float[Tensor, "U k a b"]:
-    """Return the correlation of two values some time apart, for k chosen shapes of each of U channels; 1 at distance 0.
+    """Return the correlation of two values some time apart under k chosen shapes per channel; 1 at distance 0.
 
     Args:
-        distance: times between a values and b values of each channel, at least 0.
+        distance: time between each of a values and each of b values, for U channels, at least 0.
         periods: two of each channel, for the periodic shapes.
         index: numbers of the chosen shapes, from 0, in the order of `shapes`.
     """
@@ -301,10 +303,10 @@ def chosen_shapes(
 def share_of_span(
     times: Float[Tensor, "U m"], observed: Float[Tensor, "U n"], real: Bool[Tensor, "U n"]
 ) -> Float[Tensor, "U m"]:
-    """Return where times lie in the span of a channel's observations: -1 at the first, 1 at the last.
+    """Rescale times linearly so that a channel's first observation is at -1 and its last at 1.
 
-    Beyond them the number goes on linearly, up to ±`FARTHEST` (1.5). With a single observation it is 0 at its time, and
-    ±1.5 at other times.
+    Times beyond these get numbers up to ±`FARTHEST` (1.5), where the scale ends. If a channel has a single observation,
+    its time becomes 0, and other times become ±1.5.
 
     Args:
         times: m times for each of U channels.
@@ -319,16 +321,17 @@ def share_of_span(
 def find_periods(
     times: Float[Tensor, "U n"], values: Float[Tensor, "U n"], real: Bool[Tensor, "U n"]
 ) -> Float[Tensor, "U 2"]:
-    """Return the two periods whose sine waves explain the most variance of each of U channels, after a straight line.
+    """Return the two periods of each of U channels whose sine waves explain the most variance, as in a periodogram.
 
-    Periods are in units of `times`; the one that explains more comes first. Frequencies lie between 0.8 cycles per span
-    of the observations, which counts as 1 at least, and `FASTEST` (0.5); for a span below 1.6 all are 0.8 per span. The
-    second differs from the first by at least 1.2 cycles per span; where none does, it is the lowest one.
+    A straight line is subtracted before. Periods are in units of `times`; the one that explains more comes first.
+    Searched are frequencies from 0.8 / span to `FASTEST` (0.5 cycles per unit of time). The span reaches from the first
+    to the last observation, and counts as 1 if it is shorter. The two frequencies differ by at least 1.2 / span; if no
+    frequency is so far from the first, the second is 0.8 / span.
 
     Args:
         times: of n observations of each channel, float64.
         values: observed at these times.
-        real: False behind a channel's last observation.
+        real: False at padding, which follows a channel's last observation.
     """
     n, w = real.sum(1, keepdim=True).clamp(min=1), real.double()
     last = times.masked_fill(~real, -torch.inf).amax(1, keepdim=True)
@@ -345,7 +348,7 @@ def find_periods(
     phase = 2 * math.pi * frequency[:, :, None] * t[:, None]
 
     def centred(wave: Tensor) -> Tensor:
-        """Return a wave at the n observations of U channels less its mean over them; 0 behind the last one."""
+        """Subtract from a wave at the n observations of U channels its mean over them; return 0 at padding."""
         return (wave - (wave * w[:, None]).sum(-1, keepdim=True) / n[..., None]) * w[:, None]
 
     c, s = centred(phase.cos()), centred(phase.sin())
@@ -360,9 +363,10 @@ def find_periods(
 
 
 def answer(fitted: Fitted | Joint, times: Float[Tensor, "U m"], channels: Int[Tensor, "U m"] | None = None) -> Answer:
-    """Predict observations at m times for each of U rows, with the mean noise of their channel.
+    """Predict observations at m times for each of U rows, by Gaussian processes that were fitted to these rows.
 
-    The fields of the `Answer` are [U, m]; its standard deviations are natural logarithms.
+    The fields of the result are [U, m]: means, and natural logarithms of standard deviations. The noise of a predicted
+    observation is the mean noise of its channel.
 
     Args:
         fitted: processes of U single channels (`Fitted`), or of all channels of U series together (`Joint`).
@@ -389,12 +393,14 @@ def answer(fitted: Fitted | Joint, times: Float[Tensor, "U m"], channels: Int[Te
 
 
 def leave_one_out(fitted: Fitted | Joint, values: Float[Tensor, "U n"]) -> Answer:
-    """Predict each observation from the others of its row (Rasmussen & Williams 2006, equation 5.12); fields [U, n].
+    """Predict each observation of a row from the others of the row (Rasmussen & Williams 2006, equation 5.12).
 
     Args:
         fitted: processes of U single channels (`Fitted`), or of all channels of U series together (`Joint`).
-        values: the n observations of each row to which the processes were fitted. Predictions at padding have no
-            meaning.
+        values: the n observations of each row to which the processes were fitted.
+
+    Returns:
+        Predictions with fields [U, n]; at padding they have no meaning.
     """
     inner = fitted.inverse.diagonal(dim1=2, dim2=3).clamp(min=1e-12)
     mean, variance = values[:, None] - fitted.alpha / inner, fitted.scale / inner
@@ -407,16 +413,15 @@ def _mixture(
     variance: Float[Tensor, "U k m"],
     curve: Float[Tensor, "U k m"],
 ) -> Answer:
-    """Return the mixture of the predictions of k kernels for m queries in each of U rows, as one.
+    """Combine what k kernels predict for m queries in each of U rows into one prediction, that of their mixture.
 
-    The fields of the `Answer` are [U, m]: the mean, natural logarithms of the standard deviations of an observation and
-    of the curve, and the deviation of the kernels' means as a share of the former.
+    The fields of the result are [U, m].
 
     Args:
         weight: of each kernel; they add up to 1.
         mean: predicted by each kernel.
-        variance: of an observation, noise included.
-        curve: variance of the curve without noise.
+        variance: of an observation, noise included, predicted by each kernel.
+        curve: variance of the curve without noise, predicted by each kernel.
     """
     weight = weight[..., None]
     whole = (weight * mean).sum(1)
@@ -473,8 +478,8 @@ def correlations(curves: Float[Tensor, "R C T"], trust: Float[Tensor, "R C T"]) 
 
     Args:
         curves: predicted curve of each channel.
-        trust: how well the curve is known at each time, from 0 to 1. For a pair of channels, a time counts by the
-            product of both trusts; a channel with trust 0 throughout is uncorrelated with all others.
+        trust: how well the curve is known at each time, from 0 to 1. For a pair of channels, the weight of a time is
+            the product of both trusts; a channel with trust 0 at all times gets the correlation 0 with all others.
     """
     mean = (curves * trust).sum(-1, keepdim=True) / trust.sum(-1, keepdim=True).clamp(min=1e-6)
     away = (curves - mean) * trust
@@ -500,22 +505,22 @@ def fit_joint(
     periods: Float[Tensor, "R 2"],
     alone: Float[Tensor, " R"],
 ) -> Joint:
-    """Fit processes that share information between the C channels of each of R series.
+    """Fit Gaussian processes to all C channels of each of R series together, so that channels inform each other.
 
-    There are six kernels: the three shapes with most weight in all channels, each with `correlation` shrunk towards 0
-    by two factors.
+    There are six kernels: the three shapes that fit all channels best, each with two versions of `correlation`, which
+    are shrunk towards 0 by different factors.
 
     Args:
         times, channels, values: the n observations of each series; channels are numbers from 0.
         real: False at padding, where values are 0.
-        noise: variance of each observation's noise, divided by its channel's mean one.
+        noise: variance of each observation's noise, divided by its mean over the channel.
         correlation: between channels, from `correlations`.
-        tables: weight, mean squared amplitude and mean noise variance of each of S = 20 shapes in each channel
-            (`Fitted.tables`).
+        tables: weight, mean squared amplitude and mean noise variance of each of S = 20 shapes in each channel, from
+            processes of single channels (`Fitted.tables`).
         present: True for channels that have observations. With one or none, the `share` of the result is 0.
         periods: two of each series, for the periodic shapes.
-        alone: log evidence of separate processes, added up over channels. The better the joint ones compare with it,
-            the larger the `share` of the result.
+        alone: log evidence of the processes of single channels, summed over channels. The `share` of the result is
+            larger, the more the evidence of the joint processes exceeds it.
     """
     score = (tables[..., 0].clamp(min=1e-4).log() * present[..., None]).sum(1)
     index = score.topk(JOINT_SHAPES, 1).indices
@@ -544,9 +549,10 @@ def fit_joint(
 
 
 def mix(first: Answer, second: Answer, share: Float[Tensor, "*shape"]) -> Answer:
-    """Return the mixture of two predictions of the same queries as one.
+    """Combine two predictions of the same queries into one, that of their mixture.
 
-    Its standard deviations, which are logarithms as in both, and its disagreement include how far the means lie apart.
+    Its standard deviations, logarithms like those of both, and its disagreement grow with the distance between both
+    means.
 
     Args:
         first, second: the predictions, with fields of one shape.
@@ -556,7 +562,7 @@ def mix(first: Answer, second: Answer, share: Float[Tensor, "*shape"]) -> Answer
     apart = share * (1 - share) * (first.mean - second.mean).square()
 
     def mixed(a: Tensor, b: Tensor) -> Tensor:
-        """Return the variance of the mixture, from the variances a of the first and b of the second, at least 1e-12."""
+        """Return the mixture's variance, at least 1e-12, from the variances `a` of the first and `b` of the second."""
         return ((1 - share) * a + share * b + apart).clamp(min=1e-12)
 
     variances = [(2 * each.log_std).exp() for each in (first, second)]
@@ -567,13 +573,13 @@ def mix(first: Answer, second: Answer, share: Float[Tensor, "*shape"]) -> Answer
 
 
 def _of_channels(table: Float[Tensor, "R 3 C"], channels: Int[Tensor, "R m"]) -> Float[Tensor, "R q m"]:
-    """Look up the entries of m observations in a table by shape and channel, for each of R series and q = 6 kernels.
+    """Look up a number of each of m observations, such as an amplitude, under each of q = 6 joint kernels.
 
-    Kernels are each of 3 shapes with each of 2 correlation matrices; both kernels of a shape get the same entry, one
-    after the other.
+    The kernels are 3 shapes, each with 2 correlation matrices. The number depends on the shape and on the observation's
+    channel, so both kernels of a shape, which are neighbours in the result, get the same.
 
     Args:
-        table: a number for each shape and each of C channels.
+        table: a number for each shape and each of C channels, in each of R series.
         channels: number of each observation's channel, from 0.
     """
     return table.gather(2, channels[:, None].expand(-1, table.shape[1], -1)).repeat_interleave(len(SHRINK), 1)
@@ -589,10 +595,11 @@ def _coupled(
     amplitude: Float[Tensor, "R 3 C"],
     correlation: Float[Tensor, "R 2 C C"],
 ) -> Float[Tensor, "R q a b"]:
-    """Return the covariances, without noise, of a values with b values of each of R series, for q = 6 joint kernels.
+    """Return the covariances of a values with b values in each of R series, without noise, under q = 6 joint kernels.
 
-    Kernels are each of 3 shapes with each of 2 correlation matrices, in the order (shape 1, matrix 1), (shape 1, matrix
-    2) and so on. Included are the unknown slope, which correlated channels share, and the unknown mean of each channel.
+    The kernels are 3 shapes, each with 2 correlation matrices: (shape 1, matrix 1), (shape 1, matrix 2), (shape 2,
+    matrix 1) and so on. The covariances include an unknown mean of each channel, and an unknown slope; slopes of
+    correlated channels are correlated.
 
     Args:
         distance: times between the a and b values.

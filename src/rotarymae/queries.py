@@ -36,9 +36,10 @@ class WindowBlend(NamedTuple):
     weight: np.ndarray
 
     def mixed(self, answers: np.ndarray) -> np.ndarray:
-        """Return the weighted mean of the predictions for each of n queries, [n, V, P].
+        """Return one prediction for each of n queries, [n, V, P]: the weighted mean of those from different windows.
 
-        `answers` are the m predictions, at least one for each query, [m, V, P]: P numbers for each of V values.
+        Args:
+            answers: the m predictions, [m, V, P], in the order of `query`: P numbers for each of V values.
         """
         order = np.argsort(self.query, kind="stable")
         first = np.flatnonzero(np.diff(self.query[order], prepend=-1))
@@ -70,14 +71,12 @@ class Queries:
         return np.diff(self.offsets)
 
     def distinct_times(self) -> tuple[Queries, np.ndarray]:
-        """Return one query for each different time (and position) of a series.
-
-        They are for models that predict all channels at once.
+        """Return one query per different time (and position) of a series, for models that predict all channels at once.
 
         Returns:
-            A pair (distinct, index). The first has the different queries, sorted by time (then position) in each
-            series, without channels and errors. The second, int [n], says where each of the n queries is among them, so
-            that `distinct.times[index]` equals `self.times`.
+            A pair (distinct, index). `distinct` has the queries, sorted by time (then position) in each series, without
+            channels and errors. `index`, int [n], says which of them each of the n queries became:
+            `distinct.times[index]` equals `self.times`.
         """
         series = np.repeat(np.arange(len(self.lengths)), self.lengths)
         columns = [] if self.positions is None else list(self.positions.T)
@@ -87,16 +86,17 @@ class Queries:
         return Queries(keys[:, 1], None, offsets, positions=positions), index.reshape(-1)
 
     def of_windows(self, windows: Windows) -> tuple[Queries, WindowBlend]:
-        """Distribute n queries over windows, the overlapping pieces of long series that a model reads one by one.
+        """Assign n queries to windows, the overlapping pieces of long series that a model reads one by one.
 
-        A query goes to the window in which it lies deepest; around the middle of an overlap it goes to both windows.
+        A query belongs to the window whose edges are farthest away from it. Around the middle of the overlap of two
+        windows it is given to both.
 
         Args:
             windows: the S series, cut into W windows.
 
         Returns:
             A pair. The first has m queries, at least n, for the W windows instead of the S series, window after window;
-            they have no errors. The second turns predictions for these m queries into those for the n queries.
+            they have no errors. The second turns predictions for these m queries into predictions for the n queries.
         """
         before, after, share = windows.at(self.times, self.lengths)
         twice = np.flatnonzero(after > before)
@@ -117,20 +117,20 @@ class Queries:
         channels: Sequence[np.ndarray] | None = None,
         positions: Sequence[np.ndarray] | None = None,
     ) -> Queries:
-        """Create queries at given times of each series, in each channel of the data set, without errors.
+        """Create queries at given times of each series, in each of its channels, without errors.
 
-        In a series with channels, all times are asked in its first channel, then all in the second, and so on.
+        In a series with channels, first come all times in its first channel, then all in its second, and so on.
 
         Args:
             dataset: the S series.
             times: for each series its times [q_i].
-            channels: for each series the numbers, from 0, of the channels to ask in; None means all channels. Not read
+            channels: for each series the numbers, from 0, of the channels to predict; None means all channels. Not read
                 if the data set has no channels.
             positions: for each series an array [q_i, P], the positions of its times on the P axes besides time. None
                 takes the only position at which a series was observed. Not read if the data set has no such axes.
 
         Raises:
-            InputError: no positions for a series that was observed at several (code "positions-needed").
+            InputError: `positions` is None, and a series was observed at several (code "positions-needed").
         """
         if dataset.channel_names is None:
             counts, number = np.ones(len(times), np.int64), None
@@ -150,10 +150,11 @@ class Queries:
 def grid(dataset: SeriesDataset, points: int) -> Queries:
     """Create queries at evenly spaced times of each series, from its first to its last observation, in all channels.
 
+    In each series, first come all times in one channel, then all in the next, and so on.
+
     Args:
         dataset: the series.
-        points: number of times of each series, 1 for that of the first observation; in a series, all are asked in one
-            channel, then in the next, and so on.
+        points: number of times of each series. If it is 1, the time is that of the first observation.
 
     Raises:
         InputError: less than one point; more queries than memory could hold; a series observed at several positions.
@@ -166,9 +167,10 @@ def grid(dataset: SeriesDataset, points: int) -> Queries:
 
 
 def _single_positions(dataset: SeriesDataset, times: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Return for each series, [q_i, P], the only position at which it was observed, once for each of its times [q_i].
+    """Return the position of each series, which was observed at one position only, repeated for each of its times.
 
-    Raises InputError ("positions-needed") for a series that was observed at several positions.
+    The result is an array [q_i, P] for each series, as long as its times [q_i]. Raises InputError ("positions-needed")
+    for a series that was observed at several positions.
     """
     assert dataset.positions is not None
     first = dataset.positions[dataset.offsets[:-1]]
@@ -184,15 +186,16 @@ def _single_positions(dataset: SeriesDataset, times: Sequence[np.ndarray]) -> li
 
 
 def curves(visible: SeriesDataset, hidden: SeriesDataset, points: int) -> Queries:
-    """Create queries for drawing: evenly spaced times of each series, in the channels in which it was observed.
+    """Create queries to draw curves at: evenly spaced times of each series, in the channels in which it was observed.
 
-    The times of a series reach from its first to its last observation, visible or hidden. Where series have positions
-    besides time, those of the queries are interpolated linearly between observations.
+    The times of a series reach from its first to its last observation, visible or hidden. If series have positions
+    besides time, those of the queries are interpolated linearly between observations. In each series, first come all
+    times in one channel, then all in the next, and so on.
 
     Args:
         visible: the observations that a model saw.
         hidden: the other observations of the same series, in the same order of series.
-        points: number of times of each series; in a series, all are asked in one channel, then in the next, and so on.
+        points: number of times of each series.
     """
     times, channels, paths = [], [], []
     for seen, left in zip(visible, hidden, strict=True):
@@ -207,12 +210,14 @@ def curves(visible: SeriesDataset, hidden: SeriesDataset, points: int) -> Querie
 
 
 def queries_at(dataset: SeriesDataset, times: Sequence[float | str] | np.ndarray) -> Queries:
-    """Create queries at the same times in every series and all its channels, channel after channel in each series.
+    """Create queries at the same times in every series and all its channels.
+
+    In each series, first come all times in one channel, then all in the next, and so on.
 
     Args:
         dataset: the series.
-        times: numbers in the unit of the series' times, or texts: numbers, dates (for series with dates), or spans such
-            as "+4" or "+4h" from each series' first observation.
+        times: numbers in the unit of the series' times; or texts, each a number, a date (for series with dates), or a
+            span from the first observation of each series, such as "+4" or "+4h".
 
     Raises:
         InputError: another text, NaN or infinity; more queries than memory could hold; a series observed at several
@@ -229,7 +234,7 @@ def queries_at(dataset: SeriesDataset, times: Sequence[float | str] | np.ndarray
 
 
 def _check_size(dataset: SeriesDataset, times: int) -> None:
-    """Raise InputError if `times` times in each channel of each series make over 100 million queries."""
+    """Raise InputError if `times` times in each channel of each series would make more than 100 million queries."""
     channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
     queries = times * len(dataset) * channels
     if queries > MAX_QUERIES:
@@ -262,21 +267,22 @@ class QueryTable:
 
     @property
     def ids(self) -> list[Any]:
-        """List of the different ids of the table, in order of first appearance."""
+        """Ids of the series in the table, each once, in order of first appearance."""
         return self.rows.ids.tolist()
 
     def in_order(self, answers: pa.Table) -> pa.Table:
-        """Return the answers in the row order of this table, with its column names, followed by its other columns.
+        """Return predictions as a table with this table's order of rows, names of columns, and further columns.
 
-        Where this table has no column of channels, each of its rows becomes one row for each channel. Ids, times and
-        channels are this table's, but those of texts are the answers', except times next to a clock. Of two columns
-        with one name that of the answers is kept. Other columns of texts become numbers if all are (`cells.typed`).
+        If this table has no column of channels, each of its rows becomes one row for each channel. Ids, times and
+        channels are copied from this table, unless it holds them as texts: then they are taken from `answers`. Times
+        next to a column of times of day are always this table's. A further column is left out if a column of
+        predictions has its name; if it holds texts that all are numbers, it becomes numbers.
 
         Args:
             answers: a table with ids in its first column, then "time" and, if there are channels, "channel", then
                 predictions. It has a row for each query that the method `queries` makes of this table, for all of its
-                ids. The rows of a series are in the order of these queries; those of different series may be mixed. A
-                series that could not be answered has a single row, with empty cells of predictions, which is repeated
+                ids. The rows of a series are in the order of these queries; rows of different series may be mixed. A
+                series that could not be predicted has a single row, with empty cells of predictions, which is repeated
                 for all of its queries.
         """
         id, time, channel = self.columns
@@ -307,14 +313,13 @@ class QueryTable:
 
     @classmethod
     def read(cls, path: Path, layout: TableSchema, observed: Path) -> QueryTable:
-        """Read a table of queries from a file.
+        """Read a table of queries (times at which to predict, with the ids of their series) from a file.
 
         Args:
             path: the file, in any format of tables.
-            layout: the schema of the observations: names of the columns, and how times and missing cells are written.
-                The method `of` says which of the columns are looked for.
-            observed: the file of observations. If it is one series without an id column, the queries need no ids
-                either, and get the file's name without its ending as id.
+            layout: how the table of observations is laid out; the method `of` says which of its columns are looked for.
+            observed: the file of observations. If this is one series without an id column, the table of queries needs
+                no ids; they are then the name of this file without its ending.
 
         Raises:
             InputError: a file that cannot be read, or a table that `of` refuses.
@@ -328,15 +333,15 @@ class QueryTable:
 
     @classmethod
     def of(cls, table: pa.Table, layout: TableSchema, name: str = "the table of times") -> QueryTable:
-        """Read ids, times, channels and positions of queries from a table.
+        """Create from a table that holds the ids, times, channels and positions at which to predict.
 
         Args:
-            table: one row per time. Columns other than those named below are kept for `in_order`.
-            layout: the schema of the observations: names of the columns, and how times and missing cells are written.
-                Its columns of ids, of positions besides time and of times of day are looked for. Times are in its time
-                column, or else in "time". Channels are in its channel column, or else in "channel"; without either,
-                each row asks for all channels. If all of its columns of standard errors are there, observations with
-                these errors are to be predicted, else the curve. ISO dates are read whatever its format of times.
+            table: one row per time. Columns that are not named below are kept, for the method `in_order`.
+            layout: how the table of observations is laid out. The columns of ids, of positions besides time and of
+                times of day must have the same names here. Times are in the column that has them there, or else in
+                "time"; ISO dates are read whatever the format of times. Channels are in the column that has them there,
+                or else in "channel"; without either, each row asks for all channels. If all columns of standard errors
+                are here, too, predictions are of observations with these errors, else of the curve without noise.
             name: of the table, for messages.
 
         Raises:
@@ -374,16 +379,17 @@ class QueryTable:
         return cls(name, rows, table, (id, time, channel), clock)
 
     def queries(self, dataset: SeriesDataset) -> Queries:
-        """Create the queries of this table for the series of a data set, in its order; rows of a series keep theirs.
+        """Create the queries of this table in the order of a data set's series; rows of one series keep their order.
 
         Ids are compared as text. Rows for other series are left out, and a series without a row has no query. If the
         data set has channels and this table has none, each row becomes a query in every channel: the first row in all
-        channels, then the second. If the data set has no channels, those of the table are not read. Dates without a
-        time zone are read in the zone of the data set; numbers are days since 1970-01-01 UTC if the data set has dates.
+        channels, then the second, and so on. If the data set has no channels, the channels of this table are not read.
+        If the data set has dates, dates without a time zone are read in its zone, and numbers are days since 1970-01-01
+        UTC.
 
         Raises:
-            InputError: a channel that is none of those of the data set; dates or durations where the times of the data
-                set are none.
+            InputError: a channel that the data set does not have; dates or durations, if the times of the data set are
+                of another kind.
         """
         rows = self.rows
         _check_kind(self.name, rows.time_unit, rows.time_zone, dataset)
@@ -413,7 +419,7 @@ class QueryTable:
         return Queries(times, channels, offsets, errors, None if rows.positions is None else rows.positions[order])
 
     def refuse_others(self, ids: Iterable[Any]) -> None:
-        """Raise InputError if this table has an id that is not among `ids`; ids are compared as text."""
+        """Raise InputError if this table asks for a series whose id is not among `ids`; ids are compared as text."""
         there = set(map(as_text, ids))
         unknown = [name for name in self.ids if as_text(name) not in there]
         if unknown:
@@ -424,12 +430,12 @@ class QueryTable:
 
 
 def as_queries(dataset: SeriesDataset, preprocessor: ObservationPreprocessor | None = None) -> Queries:
-    """Create a query at every observation of a data set, in their order: to predict what was observed.
+    """Create a query at every observation of a data set, in their order, to compare predictions with what was observed.
 
     Args:
-        dataset: the observations, n in all.
-        preprocessor: names the columns of standard errors that its model reads; the queries get these errors of the
-            observations. With None, or without such columns, the queries have no errors.
+        dataset: the observations.
+        preprocessor: if its model reads standard errors, the queries get these errors of the observations. With None,
+            or if the model reads none, the queries have no errors.
     """
     errors = None
     if preprocessor is not None and preprocessor.errors:
@@ -439,7 +445,7 @@ def as_queries(dataset: SeriesDataset, preprocessor: ObservationPreprocessor | N
 
 
 def _check_kind(name: str, unit: str | None, zone: str | None, dataset: SeriesDataset) -> None:
-    """Raise InputError for dates or durations if the times of a data set are of another kind; numbers fit all.
+    """Raise InputError if times are dates or durations and those of a data set are of another kind; numbers always fit.
 
     Args:
         name: what holds the times, for the message.
@@ -455,13 +461,14 @@ def _check_kind(name: str, unit: str | None, zone: str | None, dataset: SeriesDa
 
 
 def check_queries(queries: Queries, dataset: SeriesDataset) -> None:
-    """Raise InputError for queries that do not fit a data set.
+    """Check that queries have valid shapes and numbers, and fit the series of a data set.
 
-    Refused are queries for another number of series; offsets that do not rise from 0 to the number of times, or another
-    number of channels, errors or positions than of times, or arrays with other axes than `Queries` names; no query at
-    all (a series may have none); times, errors and positions that are NaN or infinite; dates outside the years 1 to
-    9999; errors below 0; positions on another number of axes than those of the series (code "positions-needed");
-    channels for series without, and none for series with channels; and channel numbers that do not exist.
+    Raises:
+        InputError: another number of series; no query at all (a single series may have none); arrays whose lengths or
+            numbers of axes are not those that `Queries` names; offsets that do not rise from 0 to the number of times;
+            times, errors or positions that are NaN or infinite; dates outside the years 1 to 9999; negative errors;
+            other axes of positions than the series have (code "positions-needed"); channels, if the series have none,
+            or none, if they have some; the number of a channel that does not exist.
     """
     series, n, offsets, channels = len(queries.offsets) - 1, len(queries.times), queries.offsets, queries.channels
     if series != len(dataset):
@@ -523,28 +530,29 @@ class AnswerShape(NamedTuple):
 
 
 def queries_from(dataset: SeriesDataset, X: Any, at: Any = None, positions: Any = None) -> tuple[Queries, AnswerShape]:
-    """Create queries in all channels of each series at times in a user's form.
+    """Create queries in all channels of each series at times that a user gave as an array, a list or dates.
 
     Args:
         dataset: the series of `X`, already read.
-        X: the series as the caller gave them, whose form the answers take.
-        at: an array of q times, the same for all series; or a list with an array of q_i times for each series. None
-            means the steps 0, 1, ... if `X` is an array or rows of numbers, or else each series' different times (and
-            positions). For series with dates these may be dates, in the zone of the series unless they name one.
+        X: the series as the user gave them; predictions will be laid out in the same form.
+        at: an array of q times, the same for all series; or a list with an array of q_i times for each series. For
+            series with dates these may be dates, in the zone of the series unless they name one. None means the steps
+            0, 1, ... if `X` is an array or rows of numbers, or else each series' different times (and positions).
         positions: positions on the P axes besides time: an array [q, P] (or [q] if P is 1), the same for all series; or
             a list with an array [q_i, P] for each. None if the series have no such axes or stay at one position, or if
             `at` is None.
 
     Returns:
-        The queries, channel after channel in each series; and how `shape_answers` is to lay out their answers.
+        A pair: the queries, in each series all times in one channel, then all in the next; and the layout, with which
+        `shape_answers` brings their predictions into the form of `X`.
 
     Raises:
         InputError: `at` is a table; times or positions for another number of series, masked, not finite, or of another
-            shape; texts that are no times; dates or durations where the times of the series are none; positions for
-            series without such axes, or none for series that are observed at several positions.
+            shape; texts that are no times; dates or durations, if the times of the series are of another kind;
+            positions for series without such axes, or none for series that are observed at several positions.
 
     Warns:
-        InputWarning: times with a unit ("4h"), which is not read.
+        InputWarning: times with a unit, such as "4h"; the unit is ignored.
     """
     if hasattr(at, "columns"):
         raise InputError(
@@ -576,19 +584,18 @@ def queries_from(dataset: SeriesDataset, X: Any, at: Any = None, positions: Any 
 def _for_each(
     name: str, given: Any, dataset: SeriesDataset, most: int, convert: Callable[[Any], np.ndarray]
 ) -> list[np.ndarray]:
-    """Return a list with one array for each series, from an argument that is for all of them or for each.
+    """Return a list of one array per series, from a user's argument that is one array for all series or one for each.
 
     Args:
         name: of the argument, for messages.
-        given: one array for all series, which is repeated; or one for each, as a list or as an array with one more axis
-            in front.
+        given: an array for all series, which is repeated; or one for each, as a list, or stacked along a first axis.
         dataset: the series.
         most: largest number of axes of the array of one series; the smallest is 1.
-        convert: function that turns the array of one or of all series, in a user's form, into one of numbers.
+        convert: called with an array in the user's form, such as dates; returns it as numbers.
 
     Raises:
-        InputError: arrays for another number of series, with another number of axes, with NaN or with infinity; what is
-            no array.
+        InputError: arrays for another number of series, with another number of axes, with NaN or with infinity; an
+            argument that is no array.
     """
     try:
         if isinstance(given, list | tuple) and any(np.ndim(one) >= most for one in given):
@@ -615,17 +622,19 @@ def _for_each(
 
 
 def shape_answers(answers: np.ndarray, queries: Queries, shape: AnswerShape) -> Any:
-    """Lay out flat predictions of V values at n queries, [n, V], in the form of the caller's series.
+    """Bring the flat predictions of V values at n queries, [n, V], into the form in which the user gave the series.
 
     Args:
-        answers: in the order of the queries.
+        answers: predictions, in the order of the queries.
         queries, shape: as `queries_from` returned them.
 
     Returns:
-        If the caller's series were an array, [cases, channels, q] or [cases, q] as theirs, with q times each. The axis
-        of channels holds the channels of the queries, with the first value of each, or the V values if the queries have
-        no channels. If they were no array, [S, q, V] for S series, or [S, C, q, V] with C channels. In both cases,
-        series with different numbers of times give a list with an array for each, without the first axis.
+        An array; or, if series have different numbers of times, a list with an array per series, without the first
+        axis.
+        - If the user gave an array [cases, time]: [cases, q], with q times each.
+        - If the user gave an array [cases, channels, time]: [cases, channels, q]. The axis of channels has the first
+          value of each channel of the queries; if these have no channels, it has the V values.
+        - Else [S, q, V] for S series, or [S, C, q, V] if they have C channels.
     """
     parts = []
     for part in np.split(answers, queries.offsets[1:-1]):
@@ -639,17 +648,17 @@ def shape_answers(answers: np.ndarray, queries: Queries, shape: AnswerShape) -> 
 
 
 def _as_numbers(times: Any, dataset: SeriesDataset) -> np.ndarray:
-    """Return times in a user's form as float64 of the same shape; dates become days since 1970-01-01 UTC.
+    """Convert times that a user gave to float64 of the same shape; dates become days since 1970-01-01 UTC.
 
     Args:
         times: an array or list of numbers, dates, durations, or texts of these; masked entries become NaN.
         dataset: the series, in whose time zone dates without a zone are read.
 
     Raises:
-        InputError: dates or durations where the times of the series are none; texts that are no times.
+        InputError: dates or durations, if the times of the series are of another kind; texts that are no times.
 
     Warns:
-        InputWarning: numbers that were read on an assumption, as those with a unit ("4h"), which are not converted.
+        InputWarning: an assumption was made, for example that the unit of "4h" can be ignored.
     """
     array = unmasked(times)
     if array.dtype.kind in "iufb":

@@ -59,11 +59,11 @@ DIGESTS = {"table": "table", "labels": "labels", "split_by": "split", "pretraine
 
 
 def check_folder(out: Path, resume: bool) -> None:
-    """Raise InputError unless a run can be written to a folder, before any work.
+    """Raise InputError unless a run can be written to a folder; call it before any work.
 
     Args:
         out: the folder. It must be writable, and new or empty, or with `resume` that of an unfinished run.
-        resume: whether an interrupted run in it is to be continued.
+        resume: whether the interrupted run in the folder is to be continued.
     """
     check_writable(out)
     if out.exists() and not out.is_dir():
@@ -88,12 +88,12 @@ def identify(
     start: torch.nn.Module | None = None,
     since: np.ndarray | None = None,
 ) -> dict[str, Any]:
-    """Return everything that a run's results depend on, as a dictionary that JSON can hold.
+    """Return everything that the results of a run depend on, as a dictionary of values that JSON can hold.
 
-    A resumed run must have the same. The dictionary has the options of the fit, without those that may change, such as
-    `log_every`; and "task", "holdout", "precision" ("fp32" or "bf16"), and digests of the data ("table"), the labels,
-    the weights to start from ("pretrained"), the column that decides the split ("split_by", with its name) and the
-    times from which early predictions count ("since"). They are None where there is no such thing.
+    A run may be resumed only if its dictionary is the same. It has the options of the fit, except those that do not
+    change the weights, such as `log_every`; "task" and "holdout", as given; "precision" ("fp32" or "bf16"); and
+    digests: "table" of the data, "labels", "pretrained" of the weights to start from, "split_by" of the column that
+    decides the split (with its name), and "since". A digest of something that is None is None.
 
     Args:
         dataset: the series or arrays.
@@ -101,9 +101,9 @@ def identify(
         config: all options of the training.
         task: "classification", "regression", "survival" or "auto".
         holdout: share of the labelled series that is kept out for scoring.
-        split_by: the column or fold that decides the split; None for chance.
+        split_by: the column or fold that decides the split; None for a random split.
         start: the trained model from which training starts; None for random weights.
-        since: [S] times from which those of `config.early` count; None for the first observations.
+        since: [S] the time of each series from which the spans of `config.early` count; None for its first observation.
     """
     settings = {name: value for name, value in dataclasses.asdict(config).items() if name not in FREE_TO_CHANGE}
     digest, counted = (None if part is None else _digest_of(part) for part in (labels, since))
@@ -116,13 +116,13 @@ def identify(
 
 
 def open_folder(out: Path, identity: dict[str, Any]) -> None:
-    """Create the folder of a new run, or check that an old one has the same run; remove half-written files from it.
+    """Create the folder of a new run, or check that an existing folder has the same run; remove half-written files.
 
-    A folder without training/identity.json counts as new, whatever else it holds.
+    A folder without training/identity.json counts as new, even if it holds other files.
 
     Args:
         out: the run folder.
-        identity: answer of `identify`. It is written to training/identity.json, or compared with what that file has.
+        identity: what `identify` returned. It is written to training/identity.json, or compared with that file.
 
     Raises:
         InputError: the folder holds a run with other data or settings, which the message names; its identity.json is
@@ -160,13 +160,14 @@ def _digest_of(column: np.ndarray) -> str:
 
 
 def write_tables(outcome: Outcome, out: Path) -> None:
-    """Write the predictions, embeddings and interpolations of a run as Parquet files, as far as it has them.
+    """Write predictions, embeddings and interpolations of a run as Parquet files; what the run lacks is not written.
 
-    Each begins with the ids of series. predictions.parquet has a row per series: "part" of the split (or "fold 1",
-    ...), "label", empty without one (of times to an event also "event"), and the `prediction_columns`;
-    embeddings.parquet has a row per series; interpolations.parquet has a row per observation that was hidden to score
-    the model: the `interpolation_columns`, and NAME_observed, the observed value, empty for a limit. A file of
-    something that the run lacks is not written.
+    The first column of each file is the id of the series.
+    - predictions.parquet has a row per series: "part" of the split ("train", or "fold 1" and so on), "label", empty
+      without one (of times to an event also "event"), and the `prediction_columns`;
+    - embeddings.parquet has a row per series;
+    - interpolations.parquet has a row per observation that was hidden to score the model: the `interpolation_columns`,
+      and NAME_observed, the observed value, empty for a limit (known only to lie above or below it).
 
     Args:
         outcome: the results of the run, after scoring.
@@ -236,9 +237,9 @@ def write_metrics(outcome: Outcome, out: Path) -> None:
 
 
 def with_ids(answers: pa.Table, ids: pa.Array, name: str) -> pa.Table:
-    """Return the table with a column of ids in front, called `name`.
+    """Return the table with a new first column, `ids`, called `name`.
 
-    If the table has a column `name`, it is called "id" instead, or "id_value" if there is that, too.
+    If the table already has a column `name`, the new one is called "id"; if it also has a column "id", "id_value".
     """
     taken = answers.column_names
     return answers.add_column(0, _free_name("id", taken) if name in taken else name, ids)
@@ -247,16 +248,16 @@ def with_ids(answers: pa.Table, ids: pa.Array, name: str) -> pa.Table:
 def prediction_columns(labels: Labels, predicted: np.ndarray, half_widths: np.ndarray | None = None) -> dict[str, Any]:
     """Return predictions as columns of a table, {name: Arrow array [S]}.
 
-    A classification has "predicted", the decided class, and "probability_NAME" for each class. Times to an event have
-    "predicted", the expected time, and "survival_TIME", the probability that the event comes later than TIME, for each
-    of `labels.times`. A regression has "predicted", or for several outputs "predicted_0", "predicted_1" and so on; each
-    is followed by the edges of its interval, if there are intervals, such as "predicted_lower90" and
-    "predicted_upper90".
+    - A classification has "predicted", the decided class, and "probability_NAME" for each class.
+    - Times to an event have "predicted", the expected time, and "survival_TIME" for each of `labels.times`: the
+      probability that the event comes later than TIME.
+    - A regression has "predicted", or for several outputs "predicted_0", "predicted_1" and so on. With intervals, each
+      is followed by their edges, such as "predicted_lower90" and "predicted_upper90".
 
     Args:
         labels: labels of the pipeline.
-        predicted: probabilities of classes, or of intervals of time, [S, K]; or values [S, outputs] in the units of the
-            table.
+        predicted: probabilities of classes, or of intervals of time, [S, K]; or values [S, outputs] in the table's
+            units.
         half_widths: half the width of a regression's intervals, [outputs] or [S, outputs]; None for no intervals.
     """
     columns = labels.columns(predicted)
@@ -275,15 +276,15 @@ def embedding_columns(embeddings: np.ndarray) -> dict[str, Any]:
 def observation_columns(dataset: SeriesDataset, *others: str) -> dict[str, Any]:
     """Return the n observations of a data set as columns of a table, {name: Arrow array [n]}, in their order.
 
-    They are "time" (a date, if the data set has a time zone), "channel" (if it has channels), and each column of values
-    by its name, in the table's units. If the data set has limits (values known only as "less than" or "more than"),
-    there is also a column NAME_limit for each column of values: "<" where the value is an upper limit, ">" where it is
-    a lower one, "" where it was measured.
+    The columns are "time" (a date, if the data set has a time zone), "channel" (if it has channels), and each column of
+    values by its name, in the table's units. If the data set has limits (values known only as "less than" or "more
+    than"), there is a column NAME_limit for each column of values: "<" for an upper limit, ">" for a lower limit, ""
+    for a measurement.
 
     Args:
         dataset: the series.
         others: names that the caller will use for further columns. A column of values or limits whose name is among
-            these, or is that of a column before it, is renamed to NAME_value, so that none is lost.
+            these, or is that of an earlier column, is renamed to NAME_value, so that none is lost.
     """
     columns = _time_and_channel(dataset.times, dataset.channels, dataset.channel_names, dataset.time_zone)
     parts = list(zip(dataset.value_names, dataset.values.T, strict=True))
@@ -298,13 +299,13 @@ def observation_columns(dataset: SeriesDataset, *others: str) -> dict[str, Any]:
 def score_columns(dataset: SeriesDataset, **scores: np.ndarray) -> dict[str, Any]:
     """Return n observations and their scores as columns of a table, {name: Arrow array [n]}.
 
-    The columns of `observation_columns` come first: "time", "channel", the values by their names, and their limits.
-    Then follow the scores. A missing score (NaN) is an empty cell.
+    First are the columns of `observation_columns` (time, channel, values, limits), then the scores. A missing score
+    (NaN) is an empty cell.
 
     Args:
         dataset: the series.
-        scores: {kind: scores}, all of one shape. Scores [n, 1] give a column called as their kind; scores [n, V], one
-            for each of V > 1 columns of values, give columns NAME_kind.
+        scores: {kind: scores}, such as anomaly=scores, all of one shape. Scores [n, 1] become the column "anomaly";
+            scores [n, V], for V > 1 columns of values, become columns such as "flux_anomaly".
     """
     several = len(next(iter(scores.values())).T) > 1
     called = {
@@ -352,16 +353,16 @@ def interpolation_columns(
 
 
 def _column_of_value(name: str, what: str, value_names: Sequence[str]) -> str:
-    """Return the name of a column that belongs to predictions of the column of values `name`: NAME_WHAT, as "flux_std".
+    """Return the name of a column with a kind of prediction (`what`) of the values `name`: "flux", "std" → "flux_std".
 
-    If NAME_WHAT is among `value_names`, the names of the columns of values, it is NAME_predicted_WHAT instead.
+    If `value_names`, the names of the columns of values, has this name, it is "flux_predicted_std" instead.
     """
     column = f"{name}_{what}"
     return f"{name}_predicted_{what}" if column in value_names else column
 
 
 def _free_name(name: str, taken: Sequence[str]) -> str:
-    """Return `name`, to which "_value" is added until it is not among `taken`."""
+    """Return a name that is not among `taken`: `name` itself, or with "_value" added as often as needed."""
     return _free_name(f"{name}_value", taken) if name in taken else name
 
 
@@ -384,7 +385,7 @@ def _time_and_channel(
 
 
 def write_table(table: pa.Table, path: str | Path) -> None:
-    """Write a table to a .csv or .parquet file, which replaces an old one when it is complete.
+    """Write a table to a .csv or .parquet file; an existing file is replaced once the new one is complete.
 
     The path "-" writes CSV to standard output. Errors are those of `write_parts`.
     """
@@ -392,18 +393,18 @@ def write_table(table: pa.Table, path: str | Path) -> None:
 
 
 def write_parts(parts: Iterable[pa.Table], path: str | Path) -> None:
-    """Write a table that comes in parts to one CSV or Parquet file, which replaces an old one when it is complete.
+    """Write a table that comes in parts to a .csv or .parquet file; an existing file is replaced once all are written.
 
-    If there is no part, nothing is written, and an old file stays.
+    If there is no part, nothing is written, and an existing file stays.
 
     Args:
         parts: Arrow tables of one schema.
-        path: ends in .csv or .parquet; missing folders above it are created. "-" is standard output, which gets each
-            part, as CSV, as soon as it is there.
+        path: ends in .csv or .parquet; missing folders above it are created. "-" is standard output, to which each part
+            is written as CSV at once.
 
     Raises:
         InputError: a path of another suffix, or in a folder in which nothing can be written.
-        OSError: the disk is full, or `path` is a folder; an old file stays.
+        OSError: the disk is full, or `path` is a folder; an existing file stays.
     """
     path = Path(path)
     check_output(path)
@@ -423,7 +424,7 @@ def write_parts(parts: Iterable[pa.Table], path: str | Path) -> None:
 def check_output(path: Path) -> None:
     """Raise InputError if a path does not end in .csv or .parquet, or no file can be written there.
 
-    "-" (standard output) is always accepted, and a folder of that name is not noticed. Call it before any work.
+    Call it before any work. "-" (standard output) is always accepted. Whether the path is a folder is not checked.
     """
     if str(path) == "-":
         return

@@ -83,9 +83,9 @@ class Described:
 
 
 def write(pipeline: Pipeline, folder: Path, note: str, license: str) -> None:
-    """Write a pipeline to a folder, which appears, or replaces a saved pipeline, when it is complete.
+    """Write a pipeline to a folder; the folder appears, or replaces an older saved pipeline, once it is complete.
 
-    Half-written copies of this folder that killed processes left next to it are removed, if older than an hour.
+    Half-written copies of the folder that killed processes left next to it are removed, if older than an hour.
 
     Args:
         pipeline: a pipeline of one model, not of several folds.
@@ -119,10 +119,10 @@ def write(pipeline: Pipeline, folder: Path, note: str, license: str) -> None:
 
 
 def _modules(pipeline: Pipeline) -> dict[str, nn.Module]:
-    """Return the torch modules of a pipeline that are saved, {part: module}, not copied.
+    """Return the torch modules of a pipeline whose weights are saved, as {part: module}; they are not copied.
 
-    "model" is always there. "autoencoder" is, if there is one and it is not the model itself; "calibration", if there
-    are one and an autoencoder; "preprocessor", if there is one.
+    The parts are "model", "autoencoder" (left out if the model is the autoencoder), "preprocessor", and "calibration"
+    (left out without an autoencoder). A part that the pipeline does not have is left out, too.
     """
     modules: dict[str, nn.Module] = {"model": pipeline.model}
     modules |= {} if pipeline.autoencoder in (None, pipeline.model) else {"autoencoder": pipeline.autoencoder}
@@ -190,10 +190,10 @@ def _card(pipeline: Pipeline, note: str, license: str) -> str:
 
 
 def check_replaceable(folder: str | Path) -> None:
-    """Raise InputError if saving a pipeline to `folder` would delete anything but a saved pipeline.
+    """Raise InputError if saving a pipeline to `folder` would delete anything but an older saved pipeline.
 
-    Accepted are a path that does not exist, an empty folder, and a saved pipeline, whatever its folder "partners" has
-    in it. Refused are a link, a file, and a folder with other files.
+    A path that does not exist, an empty folder and a saved pipeline (with anything in its folder "partners") are
+    accepted. A link, a file and a folder with other files are refused.
     """
     folder = Path(folder)
     if folder.is_symlink():
@@ -216,8 +216,8 @@ def check_replaceable(folder: str | Path) -> None:
 def _is_model(folder: Path) -> bool:
     """Return whether an existing folder looks like a saved pipeline, which saving may replace.
 
-    It does if it has a config.json of this library, no folder but "partners", and no README.md but a model card of this
-    library.
+    It must have a config.json of this library. It may have a README.md only if this is a model card of this library,
+    and a folder only if it is called "partners".
     """
     if not all(path.is_file() or path.name == PARTNERS_FOLDER for path in folder.iterdir()):
         return False

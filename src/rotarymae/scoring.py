@@ -53,15 +53,15 @@ BEHIND, MIN_HIDDEN = 1.05, 20  # times the error of a simpler method, and hidden
 
 
 def score(outcome: Outcome, reporter: Reporter) -> None:
-    """Predict with a trained pipeline and score it next to simple methods, on held-out series if there are any.
+    """Predict with a trained pipeline, and score it and simple methods on held-out series.
 
-    If nothing was held out, validation series are scored, and without these the training series.
+    If nothing was held out, validation series are scored; if there are none, the training series.
 
     Args:
-        outcome: the results of one run, with its trained pipeline, data and split. It is changed in place, and gets
-            metrics and the embeddings of all series; with labels, predictions of all series, half the width of their
-            intervals, and other methods' predictions of the scored series; and with an autoencoder, predictions of
-            observations (or patches of arrays) that are hidden in the scored series.
+        outcome: the results of one run: its trained pipeline, data and split. It is changed in place: it gets metrics,
+            and the embeddings of all series. With labels it also gets predictions of all series, half the width of
+            their intervals, and other methods' predictions of the scored series. With an autoencoder it also gets
+            predictions of observations (or patches of arrays) that are hidden in the scored series.
         reporter: shows progress and warnings.
     """
     dataset, split = outcome.dataset, outcome.split
@@ -81,9 +81,9 @@ def score(outcome: Outcome, reporter: Reporter) -> None:
 
 
 def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> None:
-    """Score the network, the methods next to it (partners) and a constant prediction on the scored series.
+    """Score the network, its partners (other methods, such as boosted trees) and a constant prediction.
 
-    For validation series, predictions of methods that were not trained on these series are taken.
+    Predictions of validation series are from methods that were not trained on them.
 
     Args:
         outcome: has the true labels, and in `predicted` the network's predictions of all series. It is changed in
@@ -121,11 +121,10 @@ def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> 
 
 
 def _guess(labels: Labels, truth: np.ndarray, count: int) -> dict[str, np.ndarray]:
-    """Return {method: predictions [count, K]} with a single method, which predicts the same for every series.
+    """Predict the same for every series, as a baseline; return {name of the method: predictions [count, K]}, one entry.
 
-    For a classification it is "most_common_class", whose K probabilities are the frequencies of the classes; for a
-    regression "training_mean", the means of the K outputs; for times to an event "life_table", the probabilities of K
-    intervals of time.
+    For a classification the K predictions are the frequencies of the classes ("most_common_class"); for a regression
+    the means of the K outputs ("training_mean"); for times to an event the probabilities of K intervals ("life_table").
 
     Args:
         labels: labels of the pipeline.
@@ -137,13 +136,13 @@ def _guess(labels: Labels, truth: np.ndarray, count: int) -> dict[str, np.ndarra
 
 
 def _measure(labels: Labels, truth: np.ndarray, weights: Any = None) -> Callable[..., dict[str, float]]:
-    """Return a function that is called with (truth, predictions) and returns {metric: value}, for the labels' task.
+    """Return a function of (truth, predictions) that returns the metrics for the labels' task, {metric: value}.
 
     Args:
         labels: labels of the pipeline.
-        truth: targets of all scored series, as `labels.truth` returns them; used for classes only, to find the rarest.
-        weights: factors [classes] or [S, classes] of the probabilities of S series before the largest decides the
-            class; None takes those of the labels. Used for classes only.
+        truth: targets of all scored series, as `labels.truth` returns them; for classes only, to find the rarest.
+        weights: for classes only: factors [classes] or [S, classes], by which probabilities are multiplied before the
+            largest decides the class. None takes those of the labels.
     """
     if labels.task == "classification":
         weights = getattr(labels, "weights", ()) if weights is None else weights
@@ -157,14 +156,14 @@ def _scores(
     guesses: dict[str, np.ndarray],
     widths: Callable[[str], np.ndarray | None],
 ) -> dict[str, dict[str, float]]:
-    """Score the predictions of some methods, and their intervals; return {method: {metric: value}}.
+    """Score the predictions of several methods, and their intervals; return {method: {metric: value}}.
 
     Args:
         measure: called with (truth, predictions); returns {metric: value}.
         truth: targets of the n predicted series, as `labels.truth` returns them.
         guesses: {method: predictions [n, K]}: probabilities of K classes or intervals of time, or K outputs.
-        widths: called with a method's name; returns half the width of its intervals, [K] or [n, K], or None if it has
-            none, and is then scored without intervals.
+        widths: called with a method's name; returns half the width of its prediction intervals, [K] or [n, K]. None
+            means that it has no intervals, and only its predictions are scored.
     """
     return {
         name: measure(truth, guess) | interval_metrics(truth, guess, widths(name)) for name, guess in guesses.items()
@@ -179,10 +178,11 @@ def evaluate_predictions(
     spans: Mapping[str, float] | None = None,
     since: np.ndarray | None = None,
 ) -> dict[str, Any]:
-    """Return metrics on labelled series, laid out as in metrics.json; series without a label are left out.
+    """Score a pipeline's predictions of labelled series; return metrics as in metrics.json.
 
-    Scored are the fine-tuned network, the methods next to it (such as boosted trees), and their combination. With
-    `spans` and `since` they are also scored on series that are cut off early.
+    Scored are the fine-tuned network, its partners (other methods, such as boosted trees), and their combination. With
+    `spans` and `since` they are also scored on series that are cut off early, as if less had been observed yet. Series
+    without a label are left out.
 
     Args:
         pipeline: has all of these methods.
@@ -196,16 +196,16 @@ def evaluate_predictions(
             early scores.
 
     Returns:
-        A dictionary with "series" (numbers of series with and without a label), "scored_on" ("labelled"), "noun", the
-        name of the task ({method: {metric: value}}), "intervals" (bootstrap intervals of the metrics of the method that
-        predicts) and "predictor" (which one that is, and why). With early scores it has "early", a dictionary: the
-        numbers of series under "series" and of those "left_out", and under "at" {name of a span: {method: {metric:
-        value}}}.
+        A dictionary with "series" (numbers of series with and without a label), "scored_on" ("labelled"), "noun"
+        ("series" or another), the name of the task ({method: {metric: value}}), "intervals" (bootstrap intervals of the
+        metrics of the method that predicts) and "predictor" (which method this is, and why). With early scores it has
+        "early", a dictionary: "series", the number of series; "left_out", the number without a time `since`; and "at",
+        {name of a span: {method: {metric: value}}}.
 
     Raises:
         InputError: a model without a head; another number of labels than series; an unknown class; no label at all;
-            `spans`, and only NaN in `since`, of labelled series; a series without an observation until the end of a
-            span.
+            early scores, for which no labelled series has a time `since`, or a series has no observation until the end
+            of a span.
     """
     labels = pipeline.require_labels()
     targets = one_per_series(targets, len(dataset))
@@ -241,17 +241,17 @@ def evaluate_predictions(
 
 
 def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -> None:
-    """Predict every fold's series with the pipeline that was trained without them, and score all together.
+    """Score a cross-validation: predict each fold's series with the pipeline trained without them, and score them all.
 
-    A constant prediction is scored next to them. Everything is computed from the saved pipelines, so that a resumed run
-    has the same metrics. Series without a label are predicted by the average of all folds' models, and not scored.
+    A constant prediction is scored, too. Everything is computed from the saved pipelines, so that a resumed run has the
+    same metrics. Series without a label are predicted by the average of all folds' models, and not scored.
 
     Args:
         outcome: has the data, the labels, and an `Ensemble` as its pipeline. It is changed in place: `predicted`,
             `half_widths` (None unless the method that predicts has intervals in all folds), `baselines`, `fold_of`,
-            `fold_weights` (for classes) and `metrics` are set. `metrics` gets what `evaluate_predictions` returns, of
-            all series, but for "intervals" and "early". Its "scored_on" is "folds", and its "folds" {method: what
-            `_over_folds` returns}, for methods that all folds have.
+            `fold_weights` (for classes) and `metrics` are set. `metrics` gets the entries of `evaluate_predictions`
+            except "intervals" and "early", for all series together; "scored_on" is "folds". It also gets "folds",
+            {method: what `_over_folds` returns}, for the methods that all folds have.
         splits: the split of each fold, in the order of `Ensemble.members`.
         reporter: shows progress, and which method predicts.
     """
@@ -306,10 +306,14 @@ def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -
 
 
 def _over_folds(scores: Sequence[dict[str, float]]) -> dict[str, dict[str, Any]]:
-    """Return {metric: {"mean": number, "std": number, "folds": a number for each fold}} of one method.
+    """Summarise the metrics of one method over the folds of a cross-validation.
 
-    `scores` are {metric: value} of each fold. The standard deviation is that of a sample (n - 1 degrees of freedom).
-    Metrics that some fold lacks are left out, such as those of intervals where its validation series were too few.
+    Return {metric: {"mean": number, "std": number, "folds": list of numbers}}. The standard deviation is that of a
+    sample (n - 1 degrees of freedom). Metrics that some fold lacks are left out; a fold lacks metrics of intervals if
+    it had too few validation series for them.
+
+    Args:
+        scores: {metric: value} of each fold.
     """
     each = {name: [one[name] for one in scores] for name in scores[0] if all(name in one for one in scores)}
     return {
@@ -319,10 +323,10 @@ def _over_folds(scores: Sequence[dict[str, float]]) -> dict[str, dict[str, Any]]
 
 
 def _score_reconstruction(outcome: Outcome, part: ArrayDataset, reporter: Reporter) -> None:
-    """Hide patches of pictures, videos or sounds, and score the model's predictions of them next to two means.
+    """Hide patches of pictures, videos or sounds, predict them with the model and with two means, and score these.
 
-    One is the mean of an array's visible patches, for each channel; the other is the training mean. Arrays of one patch
-    are left out; if there are no others, nothing is done.
+    The first mean is that of the array's visible patches, for each channel; the second is the mean of the training
+    data. Arrays of one patch are left out; if there are no others, nothing is done.
 
     Args:
         outcome: has the pipeline. It is changed in place: `reconstructions` gets the predictions, and "reconstruction"
@@ -353,9 +357,9 @@ def _score_reconstruction(outcome: Outcome, part: ArrayDataset, reporter: Report
 
 
 def _score_interpolation(outcome: Outcome, train: SeriesDataset, part: SeriesDataset, reporter: Reporter) -> None:
-    """Hide observations of series, and score the model's predictions of them next to those of simple methods.
+    """Hide observations of series, predict them with the model and with simple methods, and score the predictions.
 
-    A quarter of each series is hidden: runs of consecutive observations, or the end if pre-training hid the ends of
+    A quarter of each series is hidden: runs of consecutive observations; or its end, if pre-training hid the ends of
     series. Series that are too short for that are left out; if all are, nothing is done.
 
     Args:
@@ -363,8 +367,8 @@ def _score_interpolation(outcome: Outcome, train: SeriesDataset, part: SeriesDat
             and "interpolation" of `metrics` (the errors, as `compare_at_hidden` returns them) are set.
         train: series on which the simple methods are fitted.
         part: the scored series.
-        reporter: shows progress. Warns of a column of values whose standardised error is over 5 % above that of a
-            simple method, unless fewer than 20 of its observations are hidden.
+        reporter: shows progress. Warns if, for a column of values with at least 20 hidden observations, the model's
+            standardised error is over 5 % above that of a simple method.
     """
     forecasts = outcome.pipeline.forecasts
     # A model that learnt to forecast needs a series of two times, others one of two observations.
@@ -409,8 +413,8 @@ def _compare(
         on_step: called with (batches done, batches in all), for progress bars; None for none.
 
     Returns:
-        Two things: the model's predictions at the hidden observations, in their order; and the errors of the model and
-        of all methods, {name of a column of values: row}, as `compare_at_hidden` returns them.
+        A pair: the model's predictions of the hidden observations, in their order; and the errors of the model and of
+        all methods, as `compare_at_hidden` returns them.
     """
     preprocessor = pipeline.require_series()
     answers = interpolate(pipeline, visible, as_queries(hidden, preprocessor), on_step=on_step)
@@ -424,8 +428,8 @@ def compare_at_hidden(
 ) -> dict[str, Any]:
     """Return the errors of the model and of other methods at hidden observations, for each column of values.
 
-    Compared are observations for which all methods have a prediction. Values that are missing, or of which only a limit
-    is known (less than, more than), are left out.
+    Only observations that all methods predict are compared. Values that are missing, or known only to lie above or
+    below a limit, are left out.
 
     Args:
         preprocessor: the preprocessor of the model, which standardises values.
@@ -438,15 +442,15 @@ def compare_at_hidden(
 
         - "hidden_observations": the number of compared observations; "limits": the number of values that are missing or
           only limits, if there are any.
-        - "methods": {method: {error: number}}. "root_mean_squared_error_scaled" is of standardised values. Rows of a
-          single channel, and of data without channels, also have "root_mean_squared_error" and "median_absolute_error",
-          in the table's unit. All are NaN where nothing is compared.
+        - "methods": {method: {error: number}}. "root_mean_squared_error_scaled" is that of standardised values. Rows of
+          a single channel, and of data without channels, also have "root_mean_squared_error" and
+          "median_absolute_error", in the table's unit. All are NaN if nothing is compared.
         - "share_inside_band": {share of a band, as text ("0.95"): share of the values inside}, if `answers` has bands
           and anything is compared.
         - "channels": {channel, as text: row}, for each channel of hidden observations, if the data has channels.
-        - "by_distance": a list of rows, for groups of at least 20 compared observations by their distance in time to
-          the nearest visible one of the channel, with scaled errors only. In each, "above" is the lower edge of the
-          group, in units of position; without a visible one the distance is infinite.
+        - "by_distance": a list of rows with scaled errors only. Compared observations are grouped by their distance in
+          time to the nearest visible one in their channel (infinite, if there is none). Each group of at least 20 has a
+          row; "above" is its lower edge, in units of position.
     """
     scaler, truth = preprocessor.values, np.asarray(measured(hidden), np.float64)
     channels = channel_index(hidden)
@@ -505,11 +509,11 @@ def evaluate_forecasts(
 ) -> dict[str, Any]:
     """Return the errors of forecasts by the model and by simple methods, for each column of values.
 
-    Every series is forecast from eight times, evenly spread from the middle of its span to `horizon` before its end; if
-    that end is not later than the middle, only from the middle. Each forecast reads what was observed until then, and
-    is compared with the later observations up to `horizon` ahead; one that lies ahead of several of these times counts
-    for each. Series without any are left out. Simple methods read the same; what they need of a whole table, such as
-    its season, is taken from `dataset`.
+    Every series is forecast from eight times. They are evenly spread from the middle of its span to `horizon` before
+    its end; if this is before the middle, there is only the middle. A forecast reads what was observed until its time,
+    and is compared with the observations later than that, up to `horizon` ahead. An observation that is ahead of
+    several of the times counts for each. Series without such observations are left out. Simple methods read the same;
+    what they need of a whole table, such as its season, is taken from `dataset`.
 
     Args:
         pipeline: has the model.

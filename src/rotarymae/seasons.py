@@ -32,9 +32,10 @@ class Season(NamedTuple):
 def find_season(dataset: SeriesDataset) -> Season:
     """Return the period after which series repeat themselves, from the autocorrelation of their first value column.
 
-    The autocorrelation is averaged over the channels (at most 200) of the 50 longest series; each channel counts by its
-    pairs of observations. Times are rounded to multiples of the median gap, and a straight line is subtracted from each
-    channel. The result is `Season()`, of zeros, if there is no clear peak, or too few observations for one.
+    The autocorrelation is averaged over the channels (at most 200) of the 50 longest series; the weight of a channel is
+    the number of its pairs of observations. Before, times are rounded to multiples of the median gap, and a straight
+    line is subtracted from each channel. If there is no clear peak, or too few observations for one, the result is
+    `Season()`, of zeros.
     """
     curves = _longest(dataset)
     gaps = [float(np.median(np.diff(times))) for times, _ in curves]
@@ -70,9 +71,9 @@ def find_season(dataset: SeriesDataset) -> Season:
 
 
 def _longest(dataset: SeriesDataset) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return a pair (times [n], values [n]) for each channel of the 50 longest series, the longest first.
+    """Return a pair (times [n], values [n]) for each channel of the 50 longest series, the longest series first.
 
-    Values are from the first value column, in order of time, at most the first 4096 (`MOST_SLOTS`). Missing ones and
+    Values are from the first value column, in order of time, at most the first 4096 (`MOST_SLOTS`). Missing values and
     limits (known only to lie above or below a number) are left out; of repeated times only one is kept. Channels that
     are constant or have fewer than 50 (`LEAST_PAIRS`) values are left out. At most 200 pairs are returned, or none.
     """
@@ -91,16 +92,16 @@ def _longest(dataset: SeriesDataset) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def _autocovariance(slots: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return, by lag from 0, the sums of products of values that far apart, and the number of pairs in each sum.
+    """Return, for each time lag, the sum of products of all pairs of values that lie this lag apart, and their number.
 
-    Values are standardised after a straight line is subtracted. Lags reach from 0 to the number of slots, empty ones
-    included, over `LEAST_CYCLES` (2.5). Both results are empty if fewer than 50 (`LEAST_PAIRS`) values are left, or all
-    are in one slot.
+    The lag is an integer from 0 to the length of the series over `LEAST_CYCLES` (2.5). Before, a straight line is
+    subtracted from the values, and they are standardised. Both results are empty if fewer than 50 (`LEAST_PAIRS`)
+    values are left, or all have the same time.
 
     Args:
-        slots: time of each value as an ascending integer from 0; several values may be in one slot. Values at 4096
+        slots: time of each value as an ascending integer from 0; several values may have the same. Values at 4096
             (`MOST_SLOTS`) or later are left out.
-        values: as many as `slots`.
+        values: one for each of `slots`.
     """
     inside = slots < MOST_SLOTS
     slots, values = slots[inside], values[inside]
@@ -116,7 +117,7 @@ def _autocovariance(slots: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, 
     def correlate(part: np.ndarray) -> np.ndarray:
         """Return, for each lag from 0 to the largest, the sum of products of `part` with itself shifted by the lag.
 
-        `part` has a number for each slot of time.
+        `part` has a number for each integer time, 0 where there is no value.
         """
         transformed = np.fft.rfft(part, 2 * size)
         return np.fft.irfft(np.abs(transformed) ** 2)[:most]

@@ -41,7 +41,7 @@ class Split:
 
     @property
     def pretrain(self) -> np.ndarray:
-        """Return the indices of the series used in pre-training, ascending: the training and the unlabelled ones."""
+        """Return the indices of the series used in pre-training, ascending: train and those without a label."""
         return np.sort(np.concatenate([self.train, self.unlabelled]))
 
     @property
@@ -51,12 +51,12 @@ class Split:
 
     @property
     def scored(self) -> np.ndarray:
-        """Return the indices of the series that are scored: those of `scored_part`."""
+        """Return the indices of the series on which a run is scored, those of the part `scored_part`."""
         return getattr(self, self.scored_part)
 
     @property
     def scored_part(self) -> str:
-        """Return the name of the part that is scored: "test", or where that is empty "validation", or else "train"."""
+        """Return the name of the part on which a run is scored: "test"; if it is empty, "validation"; else "train"."""
         return next((name for name in ("test", "validation") if len(getattr(self, name))), "train")
 
 
@@ -77,9 +77,10 @@ class SplitColumn:
     values: np.ndarray
 
     def groups(self, rows: np.ndarray) -> np.ndarray:
-        """Return a group number for each series, int [S], in the order of the values; equal values share one.
+        """Return a group number for each series, int [S]: series with equal values have the same number.
 
-        Series without a value are groups by themselves, numbered behind the others.
+        Numbers ascend with the values. Each series without a value is a group by itself, with a number above all
+        others.
 
         Args:
             rows: indices of series that must have a value.
@@ -101,20 +102,20 @@ class SplitColumn:
 
     @cached_property
     def _known(self) -> np.ndarray:
-        """Return a mask [S], True where there is a value."""
+        """Return a mask [S], True for series that have a value in the column."""
         return has_label(self.values)
 
     @cached_property
     def ordered(self) -> bool:
-        """Return whether all values that are not missing are numbers, booleans excepted, and so have an order."""
+        """Return whether the values can be ordered: all that are not missing are numbers, and none is a boolean."""
         there = self.values[self._known].tolist()
         return all(isinstance(value, int | float) and not isinstance(value, bool) for value in there)
 
     def named_parts(self) -> np.ndarray | None:
-        """Return the part of each series, TRAIN (0), VALIDATION (1) or TEST (2), int [S], if all values name parts.
+        """Return the part of each series, int [S], if all values are names of parts, such as "train"; else None.
 
-        Series without a value are then TRAIN. Returns None for other columns. Raises InputError if some words name
-        train or test, and others no part.
+        The parts are TRAIN (0), VALIDATION (1) and TEST (2); series without a value are TRAIN. Raises InputError if
+        some words name train or test, and others name no part.
         """
         there = self.values[self._known].tolist()
         words = {value.strip().lower() for value in there if isinstance(value, str)}
@@ -152,7 +153,7 @@ class Fold:
     column: SplitColumn | None = None
 
     def __post_init__(self) -> None:
-        """Raise InputError for a column that names parts."""
+        """Raise InputError for a column whose words name the parts, such as train and test."""
         if self.column is not None and self.column.named_parts() is not None:
             raise InputError(
                 f"the column {self.column.name!r} names the parts itself, and folds are to be drawn; leave out one of "
@@ -161,12 +162,12 @@ class Fold:
 
     @property
     def name(self) -> str:
-        """Return the name of the split in the settings of a run, such as "fold 2 of 5 by patient"."""
+        """Return a text that names the split in the settings of a run, such as "fold 2 of 5 by patient"."""
         return f"fold {self.number} of {self.folds}" + ("" if self.column is None else f" by {self.column.name}")
 
     @property
     def values(self) -> np.ndarray:
-        """Return the column's values for all S series, [S], by which they are grouped; an empty array without one."""
+        """Return the values, [S], of the column by which series are grouped; an empty array if there is no column."""
         return np.zeros(0) if self.column is None else self.column.values
 
 
@@ -179,30 +180,29 @@ def make_split(
     seed: int,
     by: SplitColumn | Fold | None = None,
 ) -> tuple[Split, dict[str, Any]]:
-    """Split a data set for training, validation and scoring.
+    """Split a data set into parts for training, for choosing the best epoch (validation), and for scoring (test).
 
-    Series without a label go with their group or, where the latest are held out, with their time; if it is held out,
-    they are not used for training. Classes keep their proportions as far as whole series and groups allow, and every
-    class is in train.
+    Every class is in the training part. Classes keep their proportions, as far as whole series and groups allow. A
+    series without a label is used for pre-training, unless the column holds it out (by its word, its group or its
+    time); it is then not used at all.
 
     Args:
         series: number of series S.
-        rows: indices of the labelled ones.
+        rows: indices of the labelled series.
         classes: their classes, in the order of `rows`; None without classes.
-        holdout: share of the labelled series that is only scored; not read with a fold, or where the column names the
-            part.
-        validation: share of the others that chooses the best epoch; not read where the column names that part. Either
-            part stays empty for a share of 0, or if fewer than two series are left to draw from.
+        holdout: share of the labelled series to score; not read with a fold, or if the column names the test part.
+        validation: share of the other labelled series that chooses the best epoch; not read if the column names this
+            part. Either part is empty for a share of 0, or if fewer than two series are left to draw from.
         seed: for random draws.
         by: a column or fold that decides the parts. None draws them at random; with fewer than ten labelled series all
             are then trained on.
 
     Returns:
-        The parts, and a dictionary for metrics.json on how they were made. Its "by" is the name of the column, or None.
-        "method" is "random", "fold", "column" (it names the parts), "groups" or "latest". "drawn" is a list of the
-        parts that were drawn series by series although there is a column; [] with a fold. "left_out" is the number of
-        series in `Split.left_out`, and "parts" is {part: number of labelled series}. With a fold there are also its
-        number "fold" and the number of "folds".
+        The parts, and a dictionary for metrics.json on how they were made: "by", the name of the column, or None;
+        "method", which is "random", "fold", "column" (it names the parts), "groups" or "latest"; "drawn", the parts
+        that were drawn series by series although there is a column, a list that is empty with a fold; "left_out", the
+        number of series in `Split.left_out`; "parts", {part: number of labelled series}; and with a fold its number
+        "fold" and the number of "folds".
 
     Raises:
         InputError: a share below 0 or not below 1, or one that leaves too few series; a class that would be held out
@@ -254,10 +254,10 @@ def make_split(
 
 
 def split_words(split: dict[str, Any]) -> str:
-    """Return in words how series were split, such as "at random" or "fold 2 of 5 is held out".
+    """Return in words how series were split, for a report, such as "at random" or "fold 2 of 5 is held out".
 
     Args:
-        split: what `make_split` returns next to the parts; of a whole cross-validation {"method": "folds", "folds":
+        split: the dictionary that `make_split` returns; or for a whole cross-validation {"method": "folds", "folds":
             number, "by": column or None}.
     """
     by = "" if split["by"] is None else f", with series of the same {split['by']!r} in one fold"
@@ -277,11 +277,13 @@ def split_words(split: dict[str, Any]) -> str:
 
 
 def fold_of(series: int, classes: np.ndarray | None, groups: np.ndarray | None, folds: int, seed: int) -> np.ndarray:
-    """Return the fold of each series, int [S] from 0 to folds - 1, with classes in proportion and groups whole.
+    """Assign each series to a fold of a cross-validation: return int [S], from 0 to folds - 1.
+
+    Classes keep their proportions in each fold, and series of one group are in the same fold.
 
     Args:
         series: number of series S.
-        classes: [S], the class of each series; None for one class. Proportions are not kept if every class has fewer
+        classes: [S], the class of each series; None without classes. Proportions are not kept if every class has fewer
             series than `folds`.
         groups: [S], the group of each series; None without groups.
         folds: number of folds.
@@ -313,9 +315,10 @@ def fold_of(series: int, classes: np.ndarray | None, groups: np.ndarray | None, 
 
 
 def some_groups(groups: np.ndarray, classes: np.ndarray | None, share: float, seed: int) -> np.ndarray:
-    """Choose whole groups of series to hold out, with about a given share of the series and no class completely.
+    """Choose whole groups of series to hold out, about a given share of the series, so that training keeps every class.
 
-    The groups are dealt into folds; tried are each fold, or for a share above 0.5 each choice of all folds but one.
+    The groups are divided at random into folds. One fold is held out, or for a share above 0.5 all folds but one: of
+    the choices that leave every class to training, the one that is nearest to the share.
 
     Args:
         groups: [S] the group of each series, at least two different ones.
@@ -324,10 +327,10 @@ def some_groups(groups: np.ndarray, classes: np.ndarray | None, share: float, se
         seed: for the random assignment.
 
     Returns:
-        A mask, bool [S], True for series of these groups.
+        A mask, bool [S], True for series to hold out.
 
     Raises:
-        InputError: each choice that is tried would lose a class.
+        InputError: every choice would leave training without some class.
     """
     folds = min(max(2, round(1 / min(share, 1 - share))), len(np.unique(groups)))
     number = fold_of(len(groups), classes, groups, folds, seed)
@@ -344,13 +347,13 @@ def some_groups(groups: np.ndarray, classes: np.ndarray | None, share: float, se
 
 
 def _parts(part_of: np.ndarray, rows: np.ndarray, classes: np.ndarray | None, by: str) -> Split:
-    """Return the `Split` into the parts of the series, and check that there is something to train on.
+    """Return the `Split` that has each series in its part, after checking that there is something to train on.
 
     Args:
         part_of: int [S], the part of each series: TRAIN (0), VALIDATION (1) or TEST (2).
         rows: indices of the labelled series.
         classes: their classes, in the order of `rows`; None without classes.
-        by: how the parts were made, in words that begin messages.
+        by: how the parts were made, such as "at random", for messages.
 
     Raises:
         InputError: no labelled series is in TRAIN, or none of some class.
@@ -372,12 +375,13 @@ def _parts(part_of: np.ndarray, rows: np.ndarray, classes: np.ndarray | None, by
 
 
 def latest(number: np.ndarray, share: float) -> int:
-    """Return the number from which on series are held out, so that their share is nearest to `share`.
+    """Return the number from which on series are held out, such as a day, so that their share is nearest to `share`.
 
-    It is one of `number`, and all series with it or a larger one are held out. The smallest never is.
+    It is one of `number`. All series with this number or a larger one are to be held out; those with the smallest never
+    are.
 
     Args:
-        number: int [S], of each series, with at least two different ones; equal ones stay together.
+        number: int [S], one per series, at least two different ones; series with equal numbers stay together.
         share: 0 to 1.
     """
     different, counts = np.unique(number, return_counts=True)
@@ -386,20 +390,20 @@ def latest(number: np.ndarray, share: float) -> int:
 
 
 def split_off(rows: np.ndarray, classes: np.ndarray | None, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Draw a random share of the rows; return (rest, part), each a selection of `rows` in their order.
+    """Draw a random share of series; return (rest, part), the indices of those not drawn and of those drawn.
 
     Classes keep their proportions, to whole series, unless the smaller of rest and part, rounded down, has fewer series
-    than there are classes. Every class is in the rest, because a class without training series cannot be learnt; of few
-    rows the part may then be empty.
+    than there are classes. Every class is in the rest, because a class without training series cannot be learnt; with
+    few series the part may then be empty.
 
     Args:
-        rows: indices into `classes`.
+        rows: indices of the series to draw from. Both results have them in this order.
         classes: of all series [S]; None without classes.
-        share: of the rows that go to the part, more than 0 and less than 1.
+        share: to be drawn, more than 0 and less than 1.
         seed: for the draw.
 
     Raises:
-        InputError: too few rows for two parts.
+        InputError: too few series for two parts.
     """
     from sklearn.model_selection import train_test_split
 

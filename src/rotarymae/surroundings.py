@@ -43,19 +43,20 @@ class Surroundings(NamedTuple):
 def surroundings(
     visible: Tokens, positions: Float[Tensor, "B M A"], preprocessor: ObservationPreprocessor, season: float = 0.0
 ) -> Surroundings:
-    """Describe what lies around each query: the nearest observations, their distance, and what simple methods predict.
+    """Describe what was observed near each query: what simple methods predict there, and how far the observations are.
 
-    The simple methods, in the order of `GUESSES`, are:
-    - the straight line between neighbours; before the first or after the last observation, the value of that one;
-    - the latest value; before the first observation, the value of that one;
-    - the mean of the channel, as if one more observation were 0;
-    - its drift: the line, to which the channel's mean slope is added before the first and after the last observation,
-      for at most as long as the channel was observed;
-    - the value a season away; the mean without a season;
-    - the line plus what a season away changed; the line without a season.
+    A query is a position (time and channel) at which values are to be predicted. The simple methods, in the order of
+    `GUESSES`, are:
+    - line: the straight line between the two nearest observations, one before and one after the query. Before the first
+      or after the last observation it is the value of that one;
+    - latest: the latest value before the query; before the first observation, the value of that one;
+    - mean: the mean of the channel, as if it had one more observation of 0;
+    - drift: the line; before the first or after the last observation it goes on with the channel's mean slope, for at
+      most as long as the channel was observed;
+    - season: the value a season earlier or later; the mean if `season` is 0;
+    - change: the line plus the change a season earlier or later (`a_season_away`); the line if `season` is 0.
 
-    With position axes besides time and channel, all of them predict the value of the nearest token on all axes that has
-    one. The distance is that to this token, the side is 0 (2 without one), and the traits are 1, 0, 0, 0.
+    If there are positions besides time and channel, `_surroundings_in_space` describes the queries instead.
 
     Args:
         visible: the visible tokens of B series, as the model takes them.
@@ -64,8 +65,8 @@ def surroundings(
         season: period after which series repeat, in units of position; 0 for none.
 
     Returns:
-        Predictions, distance, side (between observations or beyond) and a description of the channel, for each of the V
-        values at each query.
+        For each of the V values at each query: the predictions, the distance to the observations, whether the query is
+        between observations, and numbers that describe the channel.
     """
     features = preprocessor.features
     if preprocessor.position_names:
@@ -118,32 +119,34 @@ def a_season_away(
     slopes: Float[Tensor, "B Q W"],
     span: Float[Tensor, "B Q W"],
 ) -> tuple[Float[Tensor, "B Q W"], Float[Tensor, "B Q W"]]:
-    """Predict Q queries in each of B rows from observations whole seasons earlier and later, by two methods.
+    """Predict values at Q queries in each of B rows from observations whole seasons earlier and later, by two methods.
 
-    The first predicts the value a season away. The second predicts `line` plus a change: how far the value a season
-    away lies from the straight line that is drawn there between the same two times, `start` and `end`. Beyond the first
-    or last observation, both are the time of that observation. The change is then the value a season away from the
-    query less that a season away from the observation, plus the channel's mean slope times the whole seasons that were
-    skipped.
+    Example: the season is a year, and the query is a day in a gap between observations in March and June. The first
+    method predicts last year's value on that day. The second predicts the straight line from March to June (`line`),
+    plus how far last year's value lay from last year's line between the same two dates (`start`, `end`).
 
-    Both predictions are averages over the two nearest seasons on either side. A season weighs more, the nearer
-    observations are to the times that are looked up in it; in a hole, or beyond the series, it weighs next to nothing.
+    Beyond the first or last observation, `start` and `end` are both the time of that observation. The second method
+    then adds how much the values changed, a season away, from that time to the query's. For each further season that
+    had to be skipped to reach observations, it adds the channel's mean slope over a season.
+
+    Both predictions are averages over four seasons: the nearest two earlier and the nearest two later. A season weighs
+    more if observations are close to the times that are looked up in it, and next to nothing if it has none there.
 
     Args:
         observed: the visible observations, in B rows of W numbers.
         times, channel: positions of the queries.
-        features: number of consecutive rows that belong to one series; its first and last times are those of all these
-            rows.
+        features: number of consecutive rows that belong to one series. Its observations reach from the first to the
+            last in any of these rows.
         season: the period, in units of position, more than 0.
         start, end: times of the observations before and after each query; equal beyond the last or first one.
         line: value at the query on the straight line between these two; the second prediction where no season was
             observed.
         mean: of the query's channel; the first prediction where no season was observed.
         slopes: mean slope of the query's channel.
-        span: how long the query's channel was observed; the mean slope counts for at most as long.
+        span: how long the query's channel was observed; the mean slope is applied for at most this time.
 
     Returns:
-        The first and the second predictions.
+        The predictions of the first method, and those of the second.
     """
     real = observed.channel.isfinite()
     early, late = observed.times.masked_fill(~real, torch.inf), observed.times.masked_fill(~real, -torch.inf)
@@ -167,7 +170,7 @@ def a_season_away(
     offset = there - before - (after - before) * share + skipped * slopes[:, None]
 
     def average(part: Tensor, weight: Tensor, otherwise: Tensor) -> Tensor:
-        """Return the mean over axis 1 of `part`, with these weights, and of `otherwise` with the small weight 1e-4."""
+        """Return the weighted mean of `part` over axis 1, in which `otherwise` is one more entry, with weight 1e-4."""
         return ((weight * part).sum(1) + UNSEEN * otherwise) / (weight.sum(1) + UNSEEN)
 
     seasonal = average(there, seen[:, 0], mean)
@@ -175,11 +178,11 @@ def a_season_away(
 
 
 def trend(observed: Observed) -> tuple[Float[Tensor, "B E W"], Float[Tensor, "B E W"]]:
-    """Return the mean slope of each observation's channel, and how long the channel was observed.
+    """Return the mean slope of each observation's channel, and how long that channel was observed.
 
-    The slope is the last minus the first value, over the time between them, which is the second result. Both are 0 for
-    a channel that was observed at one time only, and for missing observations. There are B rows of E observations with
-    W numbers each.
+    The slope is (last value - first value) / (last time - first time), and the length is last time - first time. Both
+    are 0 for a channel that was observed at one time only, and for missing observations. `observed` has E observations
+    of W numbers in each of B rows.
     """
     values, times, channel = observed.values, observed.times[..., None], observed.channel
     real = channel.isfinite()
@@ -194,14 +197,15 @@ def trend(observed: Observed) -> tuple[Float[Tensor, "B E W"], Float[Tensor, "B 
 
 
 def traits(observed: Observed) -> tuple[Float[Tensor, "B E W"], ...]:
-    """Return, for each observation, three natural logarithms that describe its channel: roughness, variation and size.
+    """Describe the channel of each observation by three natural logarithms: of its roughness, variation and size.
 
-    Variation is the standard deviation of the channel within its series. Roughness is the root mean square deviation of
-    observations from the straight line between their two neighbours, over the variation; it is drawn towards 1, as if
-    one more deviation were equal to the variation. Size is the root mean square of the values, which are standardised.
-    Each logarithm is limited to ±`MAX_TRAIT` (6), and 0 for missing observations.
+    Variation is the standard deviation of the channel's values within the series. Size is the root mean square of these
+    values. Roughness says how jagged the curve is: how far an observation lies, as root mean square, from the straight
+    line between the two next to it, divided by the variation. For few observations it is drawn towards 1, as if there
+    were one more deviation, equal to the variation.
 
-    `observed` has B rows of E observations with W numbers each; the result is three tensors.
+    Each logarithm is limited to ±`MAX_TRAIT` (6), and 0 for missing observations. `observed` has E observations of W
+    standardised numbers in each of B rows; the result is a tuple of three tensors.
     """
     values, times, channel = observed.values, observed.times, observed.channel
     real = channel.isfinite()
@@ -221,11 +225,11 @@ def traits(observed: Observed) -> tuple[Float[Tensor, "B E W"], ...]:
 
 
 def _surroundings_in_space(visible: Tokens, positions: Float[Tensor, "B M A"], features: int) -> Surroundings:
-    """Describe what lies around queries by distance on all position axes together.
+    """Describe what was observed near queries of series that have positions besides time, such as places.
 
-    Every simple method predicts the value of the nearest token. Where a value was never observed, as in a series of
-    limits only (values known to lie above or below a number), predictions and distance are 0 and the side is `NOWHERE`;
-    elsewhere the side is `BETWEEN`. The traits are 1, 0, 0, 0.
+    The nearest token is that with the smallest Euclidean distance over all axes of position, among those in which the
+    value was observed. Its value is the prediction of every simple method, and the side is `BETWEEN`. If the value was
+    never observed, predictions and distance are 0, and the side is `NOWHERE`. The traits are always 1, 0, 0, 0.
 
     Args:
         visible: the visible tokens of B series.
@@ -244,11 +248,11 @@ def _surroundings_in_space(visible: Tokens, positions: Float[Tensor, "B M A"], f
 
 
 def outputs(positions: Float[Tensor, "B M A"], preprocessor: ObservationPreprocessor) -> Int[Tensor, "B M V"]:
-    """Number each of the V values at M queries in B rows by its channel and value column, as `Calibration` does.
+    """Return, for V values at M queries in B rows, the number of the channel and value column that each belongs to.
 
-    Numbers count from 0: all value columns of the first channel, then those of the second, and so on. The channel is
-    read off the last of the A axes of `positions`. Without channels, or if the preprocessor joins all channels of a
-    time into one token, a value has its number in the token.
+    The pairs are numbered from 0: all value columns of the first channel, then all of the second, and so on.
+    `Calibration` uses the same numbers. The last of the A axes of `positions` gives the channel. If the series have no
+    channels, or a token holds all channels of a time, the number is the value's place in its token.
     """
     value = torch.arange(preprocessor.features, device=positions.device)
     if preprocessor.channel_names is None or preprocessor.join_times:
@@ -258,5 +262,5 @@ def outputs(positions: Float[Tensor, "B M A"], preprocessor: ObservationPreproce
 
 
 def log_distance(around: Surroundings) -> Float[Tensor, "*shape"]:
-    """Return log2(1 + `around.distance`) as float64, for each query and value: how far the nearest observations are."""
+    """Return log2(1 + `around.distance`) as float64: how far the nearest observations are, for each query and value."""
     return (1 + around.distance.double()).log2()

@@ -57,20 +57,20 @@ class EventTimes(Target):
     edges: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        """Raise InputError unless there are at least two edges, finite and ascending from 0."""
+        """Raise InputError unless there are at least two edges, ascending from 0, all finite."""
         edges = np.array(self.edges, np.float64)
         if len(edges) < 2 or edges[0] != 0 or not np.isfinite(edges).all() or (np.diff(edges) <= 0).any():
             raise InputError(f"the edges of intervals are {self.edges}; wanted at least two, ascending from 0.")
 
     @staticmethod
     def check(targets: Any, series: int) -> np.ndarray:
-        """Return events and durations as a structured array [series] with the fields "event" and "time", checked.
+        """Check events and durations; return them as a structured array [series] with the fields "event" and "time".
 
         A series without a duration or a status is not refused: it gets the time NaN and the event False.
 
         Args:
-            targets: structured array [series] with two fields, the event first and the duration second, under any
-                names.
+            targets: structured array [series] with two fields of any name: first whether the event was observed, then
+                the duration until the event or the end of the observation.
             series: number of series.
 
         Raises:
@@ -90,7 +90,7 @@ class EventTimes(Target):
 
     @staticmethod
     def check_config(config: FitConfig, targets: np.ndarray) -> None:
-        """Raise InputError for options of classification, or a `loss` other than "auto"; `targets` are not read."""
+        """Raise InputError if an option of classification is set, or a `loss` other than "auto"; ignore `targets`."""
         refuse_class_options(config, "a time to an event")
         choose("loss", config.loss, ("auto",))
 
@@ -98,8 +98,8 @@ class EventTimes(Target):
     def check_spans(targets: np.ndarray, spans: np.ndarray) -> None:
         """Warn (InputWarning) if series seem to be observed until the event, so that their length reveals the duration.
 
-        They do if durations and spans have nearly the same order (rank correlation above 0.9). Nothing is judged if
-        there are fewer than ten series, or if all durations or all spans are equal.
+        They seem so if durations and spans have nearly the same order (rank correlation above 0.9). There is no warning
+        for fewer than ten series, or if all durations or all spans are equal.
 
         Args:
             targets: structured array [S] of events and durations.
@@ -122,15 +122,15 @@ class EventTimes(Target):
 
     @staticmethod
     def strata(targets: np.ndarray) -> np.ndarray:
-        """Return the field "event" of the structured array [S]: bool [S], whose proportions a split keeps."""
+        """Return the field "event" of `targets`, bool [S]: whether each series had it; a split keeps the proportion."""
         return targets["event"]
 
     @classmethod
     def fit(cls, targets: np.ndarray) -> Self:
-        """Create from training targets, with about as many observed events in each interval.
+        """Choose the intervals from training targets, so that each has about as many observed events.
 
-        There is an interval for every ten events, at least 1 and at most 20, or fewer if many events are at one time.
-        The last edge is the last event.
+        There is an interval for every ten events, but at least 1 and at most 20; fewer if many events are at one time.
+        The last interval ends at the last event.
 
         Args:
             targets: structured array [S] of events and durations, an event after the time 0 among them (see `check`).
@@ -143,15 +143,15 @@ class EventTimes(Target):
 
     @property
     def outputs(self) -> int:
-        """Number of classes: the intervals, and "after all intervals"."""
+        """Number of classes: one for each interval, and one for "after all intervals"."""
         return len(self.edges)
 
     def encode(self, targets: np.ndarray) -> np.ndarray:
-        """Return the weight of each class in the likelihood of each series, float32 [S, classes].
+        """Convert events and durations to what the network learns: a weight per class of each series, [S, classes].
 
-        If the event was observed, it is 1 for the interval of the duration, which includes its upper edge. If the
-        series was censored, it is 1 for each later class, and for the interval of censoring the share of it that was
-        left. All others are 0.
+        If the event was observed, the weight is 1 for the interval of the duration; an interval includes its upper
+        edge. If the series was censored, it is 1 for all later classes, and for the interval of the censoring it is the
+        share of this interval that was still to come. All other weights are 0. They are float32.
 
         Args:
             targets: structured array [S] of events and durations, none of which is NaN.
@@ -165,18 +165,18 @@ class EventTimes(Target):
         return np.where(known["event"][:, None], observed, censored).astype(np.float32)
 
     def truth(self, targets: np.ndarray) -> np.ndarray:
-        """Return what is known of S series as a new array [S] with the fields `event` (observed or not) and `time`.
+        """Return the targets of S series as a new structured array [S] with the fields "event" (observed?) and "time".
 
-        `targets` are labels in any form of `event_times`, which also says what is raised.
+        `targets` is a structured array [S] with two fields of any name: first the event, then the duration.
         """
         return _event_times(targets)
 
     def for_partners(self, truth: np.ndarray) -> np.ndarray:
-        """Return what methods next to the network, such as boosted trees, learn: weights of `encode`, [S, classes]."""
+        """Return what methods other than the network, such as boosted trees, learn: the weights from `encode`."""
         return self.encode(truth)
 
     def objective(self, model: Any, encoded: np.ndarray, config: FitConfig) -> Objective:
-        """Return the loss of fine-tuning as a module that holds the model: the likelihood of `encode`'s weights.
+        """Return a module that holds the model and computes its loss: the likelihood of events and of censorings.
 
         Args:
             model: the classifier to train.
@@ -187,11 +187,11 @@ class EventTimes(Target):
     def survival(self, probabilities: np.ndarray, times: Any) -> np.ndarray:
         """Return the probability that the event comes after each of T times, float64 [S, T].
 
-        It is linear in time between the edges of intervals.
+        Between the edges of intervals it is linear in time.
 
         Args:
             probabilities: of the classes, [S, classes].
-            times: [T], not negative; after the last edge the probability stays as it is there.
+            times: [T], not negative; after the last edge the probability stays constant.
         """
         curve = np.concatenate([np.ones((len(probabilities), 1)), 1 - probabilities[:, :-1].cumsum(1)], 1)
         place = np.interp(np.asarray(times, np.float64), self.edges, np.arange(len(self.edges)))
@@ -199,9 +199,9 @@ class EventTimes(Target):
         return curve[:, low] + (place - low) * (curve[:, low + 1] - curve[:, low])
 
     def convert(self, decoded: np.ndarray, source: Any) -> np.ndarray:
-        """Convert probabilities of another model's intervals to probabilities of these, [S, classes].
+        """Convert probabilities of another model's intervals to probabilities of these intervals, [S, classes].
 
-        The survival curve of the other model is read at the edges of these intervals.
+        The other model's probability of no event until a time is read at the edges of these intervals.
 
         Args:
             decoded: [S, K], probabilities of the other model's K classes.
@@ -212,18 +212,18 @@ class EventTimes(Target):
 
     @property
     def times(self) -> np.ndarray:
-        """Return the quartiles of the edges, ascending, rounded to three digits; fewer than three if some are equal.
+        """Return up to three times for which tables show the probability of no event: the quartiles of the edges.
 
-        With many intervals about a quarter, a half and three quarters of the training events happened by then. A time
-        that would be rounded to one after the last edge is the last edge.
+        With many intervals, about a quarter, a half and three quarters of the training events happened before them.
+        They are ascending, rounded to three digits, and not after the last edge; equal ones are returned once.
         """
         rounded = [float(f"{time:.3g}") for time in np.quantile(self.edges, (0.25, 0.5, 0.75))]
         return np.unique(np.minimum(rounded, self.edges[-1]))
 
     def predicted(self, probabilities: np.ndarray) -> np.ndarray:
-        """Return the expected time to the event, [S], up to the last edge (restricted mean survival time).
+        """Return the expected time to the event of S series, [S], up to the last edge (restricted mean survival time).
 
-        An event in an interval counts as at its middle, and one after all intervals as at the last edge.
+        For the mean, an event in an interval is at its middle, and an event after all intervals is at the last edge.
 
         Args:
             probabilities: [S, classes].
@@ -232,9 +232,10 @@ class EventTimes(Target):
         return probabilities @ np.append((edges[1:] + edges[:-1]) / 2, edges[-1])
 
     def change(self, whole: Tensor, without: Tensor) -> np.ndarray:
-        """Return by how much each of n observations of a series lengthens the expected time, [n], in its unit.
+        """Return by how much each of n observations of a series lengthens the predicted time, [n], in its unit.
 
-        Negative numbers say that it shortens the time.
+        It is the expected time with all observations, less that without this one; negative if the observation shortens
+        it.
 
         Args:
             whole: the model's outputs [1, classes] for the series, before softmax.
@@ -244,10 +245,10 @@ class EventTimes(Target):
         return before - after
 
     def columns(self, probabilities: np.ndarray) -> dict[str, list[Any]]:
-        """Return {name: list of S cells}, the columns of an output table for probabilities [S, classes].
+        """Return predictions as columns of a table, {name: list of S cells}, from probabilities [S, classes].
 
-        They are "predicted", the expected time, and for each of `times` "survival_TIME", the probability that the event
-        comes later.
+        "predicted" is the expected time. "survival_TIME", for each of `times`, is the probability that the event comes
+        later.
         """
         survival = self.survival(probabilities, self.times).T.tolist()
         shown = {f"survival_{time:g}": column for time, column in zip(self.times, survival, strict=True)}
@@ -260,13 +261,14 @@ def event_times(time: Any, event: Any, time_name: str = "time", event_name: str 
     A series without a duration, or without a status, gets the time NaN and the event False.
 
     Args:
-        time: durations [S]; None or NaN for none.
-        event: status [S], whether each duration ended in the event: booleans, 0 and 1, or "true" and "false" in
-            any case; None or NaN for none.
+        time: durations [S]; None or NaN for a series without one.
+        event: status [S], whether each duration ended in the event: booleans, 0 and 1, or "true" and "false" in any
+            case; None or NaN for a series without one.
         time_name, event_name: names of these columns, for messages.
 
     Raises:
-        InputError: a duration that is negative, infinite or no number; another status; not one of each per series.
+        InputError: a duration that is negative, infinite or no number; another status; another number of durations than
+            of events.
     """
     durations, status = np.array(time), np.asarray(event)
     if durations.shape != status.shape or status.ndim != 1:
@@ -301,9 +303,9 @@ def event_times(time: Any, event: Any, time_name: str = "time", event_name: str 
 
 
 def _event_times(given: np.ndarray) -> np.ndarray:
-    """Convert a structured array [S] of events and durations, in this order, to one of the fields "event" and "time".
+    """Convert a structured array [S] of two fields, event and duration, to one with the fields "event" and "time".
 
-    Raises InputError for an array without two fields, and for a duration or a status that cannot be one.
+    Raises InputError for an array without two fields, and for what `event_times` refuses.
     """
     names = given.dtype.names or ()
     if len(names) != 2:
@@ -318,11 +320,11 @@ def _event_times(given: np.ndarray) -> np.ndarray:
 
 
 def kaplan_meier(time: ArrayLike, event: ArrayLike, at: ArrayLike) -> _Floats:
-    """Return the share of series without the event after each of T times, [T] (Kaplan & Meier 1958).
+    """Estimate the share of series without the event after each of T times, [T] (Kaplan & Meier 1958).
 
     Args:
         time: [S], duration of each series.
-        event: [S], whether it ended in the event (True) or was censored.
+        event: [S], whether it ended in the event (True) or was censored (observed no longer, without an event).
         at: times [T]; beyond the longest duration the share stays constant.
     """
     from scipy.stats import CensoredData, ecdf  # which take long to import
@@ -332,13 +334,13 @@ def kaplan_meier(time: ArrayLike, event: ArrayLike, at: ArrayLike) -> _Floats:
 
 
 def censoring(time: ArrayLike, event: ArrayLike, at: ArrayLike) -> _Floats:
-    """Return the share of series not yet censored after each of T times, [T], by Kaplan and Meier's estimate.
+    """Estimate the share of series that are not yet censored after each of T times, [T], by Kaplan and Meier's method.
 
-    At equal times events come before censoring.
+    At equal times, events come before censoring.
 
     Args:
         time: [S], duration of each series.
-        event: [S], whether it ended in the event (True) or was censored.
+        event: [S], whether it ended in the event (True) or was censored (observed no longer, without an event).
         at: times [T].
     """
     time, event = np.asarray(time, np.float64), np.asarray(event, bool)
@@ -348,12 +350,12 @@ def censoring(time: ArrayLike, event: ArrayLike, at: ArrayLike) -> _Floats:
 def concordance(time: ArrayLike, event: ArrayLike, predicted: ArrayLike) -> float:
     """Return Harrell's concordance: the share of pairs of series that are predicted in their true order, 0 to 1.
 
-    Only pairs whose order is known count: the earlier series ended in the event. At equal times an event comes before a
-    censored series, and two events make no pair. Equal predictions count half. NaN if there is no pair.
+    Only pairs whose order is known count: the earlier series ended in the event. If both durations are equal, an event
+    comes before a censoring; two events at one time are no pair. Equal predictions count half. NaN if there is no pair.
 
     Args:
         time: [S], duration of each series.
-        event: [S], whether it ended in the event (True) or was censored.
+        event: [S], whether it ended in the event (True) or was censored (observed no longer, without an event).
         predicted: [S] numbers, larger for longer times.
     """
     time, event = np.asarray(time, np.float64), np.asarray(event, bool)
@@ -374,15 +376,15 @@ def concordance(time: ArrayLike, event: ArrayLike, predicted: ArrayLike) -> floa
 
 
 def integrated_brier_score(time: ArrayLike, event: ArrayLike, survival: _Floats, at: ArrayLike) -> float:
-    """Return the Brier score of predicted survival, weighted for censoring, averaged over the span of the times.
+    """Return the Brier score of predicted survival, weighted for censoring (Graf et al. 1999), averaged over time.
 
-    For one time it is the score itself; lower is better. At each time a series has as weight the inverse of the
-    probability that it was not censored until then, or until its event; one that was censored counts nothing from then
-    on (Graf et al. 1999).
+    It is the squared error of the predicted probability of no event; lower is better. For a single time nothing is
+    averaged. At each time, the weight of a series is 1 over the probability of not being censored until this time, or
+    until its event if that was before. A series that was censored before has the weight 0.
 
     Args:
         time: [S], duration of each series.
-        event: [S], whether it ended in the event (True) or was censored.
+        event: [S], whether it ended in the event (True) or was censored (observed no longer, without an event).
         survival: [S, T], predicted probabilities of no event until each time.
         at: ascending times [T], at least one, before the last duration.
     """

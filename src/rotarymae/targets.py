@@ -40,7 +40,7 @@ class Target(ABC):
     def check_spans(targets: np.ndarray, spans: np.ndarray) -> None:
         """Warn if the lengths of series in time reveal the targets; this base method does nothing.
 
-        `EventTimes` overrides it, since a series that is observed until an event says when the event was.
+        `EventTimes` overrides it: if series are observed until the event, their length says when it happened.
 
         Args:
             targets: those of S series, [S, ...].
@@ -50,33 +50,33 @@ class Target(ABC):
 
     @staticmethod
     def strata(targets: np.ndarray) -> np.ndarray | None:
-        """Return the group of each series, [S], whose proportions a split keeps, from the targets [S, ...].
+        """Return the group of each series, [S], for a stratified split, from the targets [S, ...]; None for no groups.
 
-        This base method returns None, for no groups. `ClassLabels` returns the classes, `EventTimes` whether the event
-        was seen.
+        This base method returns None. `ClassLabels` returns the classes, and `EventTimes` whether the event was
+        observed.
         """
         return None
 
     @staticmethod
     def default_members(decide: str, targets: np.ndarray) -> int:
-        """Return how many networks are fine-tuned and averaged if no option says it; this base method returns 1.
+        """Return how many networks to fine-tune and average if no option says it; this base method returns 1.
 
-        `ClassLabels` returns more if a rare class is to be predicted. The base method reads neither argument.
+        `ClassLabels` returns more if a rare class is to be predicted. The base method ignores both arguments.
 
         Args:
-            decide: the option for how a class is decided from probabilities.
+            decide: the option that says how a class is decided from probabilities.
             targets: those of the training series, [S, ...].
         """
         return 1
 
     def decided(self, truth: np.ndarray, unseen: np.ndarray, config: FitConfig, reporter: Reporter) -> Self:
-        """Return `self`; `ClassLabels` returns a copy with weights by which a class is decided from probabilities.
+        """Return the labels with weights by which classes are decided from probabilities; this method returns `self`.
 
-        This base method uses no argument.
+        `ClassLabels` overrides it. The base method ignores all arguments.
 
         Args:
-            truth: encoded targets of the training series, then of the n validation series.
-            unseen: predictions for the n validation series, [n, classes], by methods that have not learnt these series.
+            truth: encoded targets of the training series, followed by those of the n validation series.
+            unseen: predictions for the n validation series, [n, classes], by methods that were not trained on them.
             config: the options of the fit.
             reporter: shows what was decided.
         """
@@ -84,9 +84,9 @@ class Target(ABC):
 
     @classmethod
     def averaged(cls, each: Sequence[Self]) -> Self:
-        """Return the labels for the average of several models' outputs; this base method returns the first model's.
+        """Return the labels of a pipeline that averages several models' outputs; this base method returns the first.
 
-        `ClassLabels` also averages the weights by which classes are decided.
+        `ClassLabels` overrides it: it also averages the weights by which classes are decided.
 
         Args:
             each: the labels of each model, at least one.
@@ -99,11 +99,11 @@ class Target(ABC):
         """Number of outputs of the model for each series, such as one per class."""
 
     def model(self, encoder: Encoder, pool: str, static_features: int) -> Classifier | Regressor:
-        """Return the classifier or regressor: the encoder, not copied, with a new head of `outputs` outputs.
+        """Build the network that predicts these targets: the encoder (not a copy) with a new head of `outputs` outputs.
 
         Args:
             encoder: reads the tokens.
-            pool: how the head pools tokens: "cls", "mean", "max" or "attention".
+            pool: how the head makes one vector of all tokens: "cls", "mean", "max" or "attention".
             static_features: numbers per series that the head also reads; 0 for none.
         """
         return self.head(encoder, self.outputs, pool, static_features=static_features)
@@ -120,7 +120,7 @@ class Target(ABC):
 
     @abstractmethod
     def change(self, whole: Tensor, without: Tensor) -> np.ndarray:
-        """Return how the prediction of a series changes if each of its n observations is left out in turn, float [n].
+        """Return by how much each of n observations of a series changes its prediction, float [n].
 
         Args:
             whole: the model's outputs [1, outputs] for the series.
@@ -128,27 +128,27 @@ class Target(ABC):
         """
 
     def decode(self, outputs: Tensor) -> Tensor:
-        """Convert the model's outputs to answers, float64 [S, outputs].
+        """Convert the model's outputs to predictions, float64 [S, outputs].
 
-        This base method takes them as logits of classes, and returns probabilities. `NumberTargets` overrides it.
+        This base method treats them as logits of classes, and returns probabilities. `NumberTargets` overrides it.
         """
         return outputs.double().softmax(-1)
 
     def convert(self, decoded: np.ndarray, source: Any) -> np.ndarray:
-        """Convert decoded outputs of a model with other labels to these labels, so that both can be averaged.
+        """Convert predictions of a model with other labels to these labels, so that both predictions can be averaged.
 
-        This base method returns `decoded` itself. `EventTimes` overrides it, as models may have other intervals of
-        time.
+        This base method returns `decoded` itself. `EventTimes` overrides it, as two models may have different intervals
+        of time.
 
         Args:
             decoded: [S, K] for S series and the K outputs of the other model, as `source.decode` returned them.
-            source: the labels of that model, of the same kind as these.
+            source: the labels of that model, of the same class as these.
         """
         return decoded
 
 
 def refuse_class_options(config: FitConfig, task: str) -> None:
-    """Raise InputError for an option that only classification has, if it is not at its default.
+    """Raise InputError if an option that only classification has is not at its default.
 
     Args:
         config: the options of the fit.
@@ -159,7 +159,7 @@ def refuse_class_options(config: FitConfig, task: str) -> None:
 
 
 def numbers_of(targets: Any, series: int) -> np.ndarray:
-    """Return targets as float64 [series, outputs]; NaN and None become NaN.
+    """Convert targets that a user gave to float64 [series, outputs]; NaN and None become NaN.
 
     Args:
         targets: [series] or [series, outputs], numbers or texts that Python's float accepts.
@@ -198,11 +198,11 @@ def numbers_of(targets: Any, series: int) -> np.ndarray:
 
 
 def as_targets(targets: Any) -> np.ndarray:
-    """Return targets, as a user gives them, as an array; arrays and columns of tables keep their type.
+    """Convert targets that a user gave to an array; arrays and columns of tables keep their type.
 
-    A flat list in which some targets are missing, or some are text and others not, becomes an array of objects: numpy
-    would make NaN or 1 among strings the texts "nan" and "1". So does an array with masked entries, which become None.
-    Raises InputError for lists of unequal length.
+    A flat list with missing targets, or with both texts and others, becomes an array of objects; numpy would turn NaN
+    and 1 among strings into the texts "nan" and "1". An array with masked entries becomes one of objects, too, with
+    None for these. Raises InputError for lists of unequal length.
     """
     if isinstance(targets, np.ma.MaskedArray) and np.ma.is_masked(targets):
         return np.array(targets.tolist(), object)
@@ -217,10 +217,10 @@ def as_targets(targets: Any) -> np.ndarray:
 
 
 def has_label(targets: Any) -> np.ndarray:
-    """Return a mask, bool [S], True where a series has a label: one that is not None, NaN or pandas' NA.
+    """Return a mask, bool [S], True for series that have a label: one that is not None, NaN or pandas' NA.
 
     Args:
-        targets: a list or array of S labels. Of a structured array the last field, the duration, decides. In an array
+        targets: a list or array of S labels. In a structured array the last field, the duration, decides. In an array
             of several outputs, [S, outputs], or of NumPy's dates, every series has a label.
     """
     given = np.asarray(targets, None if hasattr(targets, "dtype") else object)  # in a list of strings NaN stays NaN
@@ -240,7 +240,7 @@ def _is_label(label: Any) -> bool:
 
 
 def narrowed(labels: np.ndarray) -> np.ndarray:
-    """Return labels of dtype object as an array of numbers, strings or booleans, if they are such.
+    """Convert an array of objects to one of numbers, strings or booleans, if all its labels are of one of these types.
 
     The array itself is returned if its dtype is not object or it is empty, if a label is missing, or if some labels are
     text and others not. Other objects, such as Python's dates, stay objects.
@@ -251,18 +251,18 @@ def narrowed(labels: np.ndarray) -> np.ndarray:
 
 
 def are_mixed(labels: np.ndarray) -> bool:
-    """Return whether some labels are text and others are not, in an array of objects; missing ones do not count.
+    """Return whether an array of objects has both labels that are text and labels that are not; ignore missing ones.
 
-    An array of another type gives False.
+    For an array of another dtype it is False.
     """
     return labels.dtype == object and len({isinstance(label, str) for label in labels.flat if _is_label(label)}) > 1
 
 
 def one_per_series(targets: Any, series: int) -> np.ndarray:
-    """Return targets as an array [series, ...]; objects that all are text, or all not, get their common type.
+    """Convert targets that a user gave to an array [series, ...], after checking that there is one for each series.
 
-    They stay objects if one is missing. Raises InputError for a single value, another number of targets than `series`,
-    lists of unequal length, and for no series.
+    An array of objects is converted by `narrowed`. Raises InputError for a single value, another
+    number of targets than `series`, lists of unequal length, and if `series` is 0.
     """
     if not series:
         raise InputError("no series has a label; give the labels of some.")
@@ -274,15 +274,15 @@ def one_per_series(targets: Any, series: int) -> np.ndarray:
 
 
 def truth_at(labels: Any, targets: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the targets of some of S series, converted, in an array for all series that is 0 for the others.
+    """Convert the targets of some of S series, and return them in an array for all S series, with 0 for the others.
 
     Args:
         labels: a fitted `ClassLabels`, `NumberTargets` or `EventTimes`, whose method `truth` converts targets.
         targets: [S, ...], the targets of all series as the caller gave them.
-        rows: indices of the series with a target.
+        rows: indices of the series whose targets are converted.
 
     Returns:
-        What `labels.truth` returns: class numbers [S], numbers [S, outputs], or durations and events [S].
+        Targets as `labels.truth` returns them: class numbers [S], numbers [S, outputs], or durations and events [S].
 
     Raises:
         InputError: a target that these labels do not know, such as another class.
