@@ -35,10 +35,10 @@ STORED_CONSTANTS = ("zeros", "attn_pos_embedding.timescale")  # ends of their na
 def load(folder: str | Path) -> MaskedAutoencoder | Classifier:
     """Load a checkpoint directory of the published RoMAE code.
 
-    A model with a decoder becomes a MaskedAutoencoder. One without, whose settings have `dim_output`, becomes a
-    Classifier, which reads [CLS] if the model has one, else the mean over tokens. The model is on the CPU, in float32
-    and in evaluation mode. Rows of its query and key weights are put in our order of channels, which changes no output.
-    How the published code counts padding in its loss is not reproduced.
+    A checkpoint with a decoder becomes a MaskedAutoencoder. One without a decoder, with `dim_output` in its settings,
+    becomes a Classifier; it reads [CLS] if the model has one, else the mean over tokens. The model is on the CPU, in
+    float32 and in evaluation mode. Rows of query and key weights are reordered to our order of channels, which changes
+    no output. The published code counts padding in its loss; ours does not.
 
     Parameters
     ----------
@@ -108,10 +108,11 @@ def load(folder: str | Path) -> MaskedAutoencoder | Classifier:
 def _config(settings: dict[str, Any], folder: Path) -> RoMAEConfig:
     """Translate the content of a published model_config.json to a RoMAEConfig.
 
-    Without a decoder, the decoder's sizes are those of the encoder. Its attention is "joint", as in the published code.
+    Without a decoder, the decoder's sizes are those of the encoder. Decoder attention is "joint", as in the published
+    code.
 
     Args:
-        settings: the content.
+        settings: the content of the file.
         folder: where the file is, for messages.
 
     Raises:
@@ -155,10 +156,10 @@ def _config(settings: dict[str, Any], folder: Path) -> RoMAEConfig:
 
 
 def _mlp_ratio(size: dict[str, Any]) -> float:
-    """Return the ratio of the MLPs' width to the tokens' width, from a published encoder_config or decoder_config.
+    """Return the MLP's width divided by the tokens' width, from a published encoder_config or decoder_config.
 
-    It is "dim_feedforward" over "d_model", or, where the former is missing or None, "mlp_ratio". Raises KeyError for a
-    missing key, TypeError or ValueError for what is no number, OverflowError for one beyond float64.
+    It is "dim_feedforward" / "d_model"; if the former is missing or None, it is "mlp_ratio". Raises KeyError for a
+    missing key, TypeError or ValueError for what is no number, OverflowError for a number beyond float64.
     """
     hidden = size.get("dim_feedforward")
     if hidden is None:
@@ -167,10 +168,11 @@ def _mlp_ratio(size: dict[str, Any]) -> float:
 
 
 def to_our_channels(rows: Shaped[Tensor, "D *rest"], heads: int, axes: int) -> Shaped[Tensor, "D *rest"]:  # noqa: F821
-    """Return the rows of a published query or key weight in our order of channels.
+    """Reorder the rows of a published query or key weight to our order of channels; attention scores stay the same.
 
-    The published order is head by head, and in a head axis by axis: the first channels of all the axis's pairs, then
-    the second ones. Ours has, in each head, the first channels of all axes' pairs, then the second ones of all.
+    Rotary positions rotate pairs of channels within each head. In the published order, a head goes axis by axis: the
+    first channels of this axis's pairs, then their second ones. In ours, a head has the first channels of the pairs of
+    all axes, then the second ones of all.
 
     Args:
         rows: D = embed_dim rows in the published order; further axes stay as they are.

@@ -69,17 +69,18 @@ class Outcome:
     long_names: Mapping[Any, str] = field(default_factory=dict)
 
     def sample(self, rows: np.ndarray, most: int) -> Outcome:
-        """Return a copy of the outcome that is cut to some series; call it before scoring.
+        """Return a copy of the results for a selection of the series; call it before scoring, if time is short.
 
-        It has the series `rows`, and always the first training series, the first scored one, and the first training
-        series of each class, in order. Its data set, labels, split and validation outputs are cut to these. Its metrics
-        get an entry "sample", a dictionary: "series" and "scored", the numbers of all and of scored series; and
-        "stretch", which is `most`, or None if no series was longer.
+        The selection has the series `rows`, and always the first training series, the first scored one, and the first
+        training series of each class. Data set, labels, split and validation outputs are reduced to it. The metrics get
+        an entry "sample": "series" and "scored", the numbers of all selected and of scored series; and "stretch", which
+        is `most`, or None if no series was cut.
 
         Args:
-            rows: indices of the series to keep, where there is no time to predict all.
-            most: largest number of observations of a series. A longer one is cut to so many consecutive observations,
-                from a place drawn at random by the seed of the fit. Arrays, such as pictures, are never cut.
+            rows: indices of the series to keep.
+            most: largest number of observations of a series. A longer one is cut to this number of consecutive
+                observations, from a place drawn at random by the seed of the fit. Arrays, such as pictures, are never
+                cut.
         """
         split, labels = self.split, None if self.labels is None else np.asarray(self.labels)
         kept = [rows, split.train[:1], split.scored[:1]]
@@ -106,12 +107,12 @@ class Outcome:
 
     @property
     def pipeline(self) -> Pipeline:
-        """The fitted pipeline."""
+        """The trained pipeline of the run."""
         return self.fit.pipeline
 
     @property
     def split(self) -> Split:
-        """Indices of the series for training, for choosing the epoch, and for scoring.
+        """Indices of the series for training, for choosing the epoch (validation), and for scoring (test).
 
         Raises AssertionError if the fit has no split.
         """
@@ -119,10 +120,10 @@ class Outcome:
         return self.fit.split
 
     def weights(self, rows: np.ndarray) -> Any:
-        """Return the weights by which probabilities are multiplied before the largest decides the class.
+        """Return the weights by which class probabilities are multiplied before the largest product decides the class.
 
-        They are [classes], or () for equal weights and for other tasks than a classification. In a cross-validation of
-        a classifier they are [n, classes], as each fold has its weights.
+        They are [classes]; or () for equal weights and for other tasks than a classification. In a cross-validation of
+        a classifier they are [n, classes], because each fold has its own.
 
         Args:
             rows: [n] indices of series; used in a cross-validation only.
@@ -136,5 +137,5 @@ class Outcome:
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """The name of each of `classes` for people: that of `long_names`, or if it has none, the class as text."""
+        """Names of the `classes` for people: each is the entry of `long_names`, or without one the class as text."""
         return tuple(self.long_names.get(name, str(name)) for name in self.classes)

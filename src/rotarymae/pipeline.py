@@ -105,7 +105,7 @@ class Pipeline:
     def pretrained(self) -> Pipeline:
         """The pre-trained part: a pipeline whose model is the autoencoder, without labels, partners or static columns.
 
-        It is the pipeline itself if that is so already. Parts are shared, not copied; the calibration stays.
+        If this pipeline is such a one, it is returned itself. Parts are shared, not copied; the calibration stays.
 
         Raises
         ------
@@ -142,9 +142,10 @@ class Pipeline:
         return model
 
     def require_one(self) -> Pipeline:
-        """Return the pipeline itself; call it before anything that needs a single model.
+        """Return the pipeline itself; called before anything that needs a single model.
 
-        The subclass `Ensemble`, the models of a cross-validation, raises InputError instead, as it can only predict.
+        The subclass `Ensemble`, which has the models of a cross-validation and can only predict, raises InputError
+        instead.
 
         Returns
         -------
@@ -154,7 +155,7 @@ class Pipeline:
         return self
 
     def require_labels(self) -> Labels:
-        """Return what decodes the outputs of a fine-tuned model, or raise InputError for another model.
+        """Return the labels, which turn outputs into predictions, or raise InputError if the model is not fine-tuned.
 
         Returns
         -------
@@ -251,7 +252,7 @@ class Pipeline:
 
     @property
     def predictor(self) -> Predictor:
-        """Predictor in use: it combines the network with its partners, such as boosted trees, and says which predicts.
+        """Predictor in use: it has the network's partners (such as boosted trees), and the choice of what predicts.
 
         Returns
         -------
@@ -266,7 +267,7 @@ class Pipeline:
         return self.partners or Predictor.of_model(self.require_labels().task, "the pipeline has no partners")
 
     def half_widths(self, share: float = INTERVAL, predictor: str = "auto") -> np.ndarray | None:
-        """Return half the width of a regression's intervals that hold a share of the values of new series.
+        """Return half the width of a regression's prediction intervals, for intervals that hold a share of new values.
 
         Parameters
         ----------
@@ -278,8 +279,9 @@ class Pipeline:
         Returns
         -------
         ndarray of shape [outputs] or None
-            Half widths, in the units of the targets. None if there were too few validation series for this share; None
-            also for a predictor that the pipeline does not have, and for other tasks than a regression.
+            Half widths, in the units of the targets: an interval is prediction ± half width. None if there were too few
+            validation series for this share; None also for a predictor that the pipeline does not have, and for other
+            tasks than a regression.
 
         Raises
         ------
@@ -291,19 +293,19 @@ class Pipeline:
         return half_widths(self.predictor.errors.get(name, ()), share)
 
     def require_half_widths(self, share: float) -> np.ndarray:
-        """Return half the width of a regression's intervals that hold a share of the values of new series, or raise.
+        """Return half the width of a regression's prediction intervals, or raise InputError if there are none.
 
         They are those of the predictor that the fit chose.
 
         Parameters
         ----------
         share : float
-            The share of values, more than 0 and less than 1.
+            The share of the values of new series that an interval holds, more than 0 and less than 1.
 
         Returns
         -------
         ndarray of shape [outputs]
-            Half the width of the intervals, in the units of the targets.
+            Half widths, in the units of the targets: an interval is prediction ± half width.
 
         Raises
         ------
@@ -351,7 +353,7 @@ class Pipeline:
         return self.outputs(X)
 
     def survival(self, X: Any, times: Any = None) -> np.ndarray:
-        """Predict, for each series and each of some times, the probability that the event comes later.
+        """Predict the probability that the event comes later than each of some times, for each series.
 
         Parameters
         ----------
@@ -359,7 +361,8 @@ class Pipeline:
             A data set, the path of a table, a data frame, arrays or lists; see `dataset`.
         times : number, array of shape [T] or None
             Durations, in the unit of the training durations, the same for all series. None takes `labels.times`: three
-            or fewer, by which, with many training events, about a quarter, a half and three quarters of them happened.
+            or fewer; with many training events, about a quarter, a half and three quarters of them happened before
+            these.
 
         Returns
         -------
@@ -415,7 +418,7 @@ class Pipeline:
         return self.predictor.predict(predict_outputs(self, dataset, on_step), dataset, predictor)
 
     def every(self, X: Any, on_step: Any = None) -> dict[str, np.ndarray]:
-        """Predict with the network, with each method next to it (partner), and with their combination.
+        """Predict with each method: the network, each of its partners (such as boosted trees), and all combined.
 
         Parameters
         ----------
@@ -612,7 +615,7 @@ class Pipeline:
         return observation_scores(view, view.dataset(X), on_step)
 
     def stretch_scores(self, X: Any, on_step: Any = None) -> np.ndarray:
-        """Score how odd the stretch around each observation is: a jump, a drift, or a sensor that is frozen.
+        """Score how odd the stretch around each observation is; a jump, a drift or a frozen sensor is odd.
 
         Parameters
         ----------
@@ -626,10 +629,10 @@ class Pipeline:
         ndarray of shape [n, V]
             A score for each of the n observations of `dataset(X)`, in their order, and V columns of values: high for
             odd ones, NaN if the channel has fewer than 16 observations in the series. It is the larger of two numbers,
-            both in robust standard deviations. One is how far the mean loss of 16 neighbouring observations, which are
-            predicted while whole stretches are hidden, lies above the median of all such runs of the channel in the
-            data set. The other is how far the mean loss of 16 observations that are hidden one by one lies below its
-            median, as a frozen sensor is predicted too well.
+            which compare the mean loss of 16 neighbouring observations with the median over all such runs of this
+            channel in the data set, in robust standard deviations. The first is how far the loss lies above the median,
+            if whole stretches are hidden and predicted. The second is how far it lies below, if observations are hidden
+            one by one: a frozen sensor is predicted too well.
 
         Raises
         ------
@@ -640,13 +643,13 @@ class Pipeline:
         return odd_observations(view, view.dataset(X), on_step)[1]
 
     def predicted_names(self, dataset: SeriesDataset) -> tuple[str, ...]:
-        """Return the names of the columns of values that the pipeline predicts: those of its training table.
+        """Return the names of the columns of values that the pipeline predicts.
 
         Parameters
         ----------
         dataset : SeriesDataset
-            The series to predict. It is not used here, but by the model that no table trained (any-series), which
-            predicts the columns of `dataset`.
+            The series to predict. It matters only to the model any-series, which was trained on no table, and predicts
+            the columns of values of `dataset`; others predict those of their training table.
 
         Returns
         -------
@@ -701,9 +704,10 @@ class Pipeline:
         return as_dataset(with_channel_axis(X), known, self.layout(), self.columns)
 
     def layout(self, given: Mapping[str, Any] | None = None) -> TableSchema:
-        """Return how a table for this model is laid out: as the training table, with the changes in `given`.
+        """Return how a table for this model is to be laid out: like the training table, with the changes in `given`.
 
-        Static columns, errors and positions are always the model's, and limits are dropped if it reads none.
+        Static columns, errors and positions are always the model's. Limits (cells such as <5) are dropped if it reads
+        none.
 
         Parameters
         ----------
@@ -723,19 +727,19 @@ class Pipeline:
         return TableSchema.for_model(self.require_series(), self.columns, given)
 
     def reader(self, table: Any, layout: TableSchema) -> TableReader:
-        """Open a table to be read as the model needs it.
+        """Open a table, to be read whole or in parts, with the channels and columns of values that the model knows.
 
         Parameters
         ----------
         table : Any
-            A file, a folder, a pattern or a data frame, as `SeriesDataset.from_file` takes it.
+            A file, a folder, a pattern or a data frame, as for `SeriesDataset.from_file`.
         layout : TableSchema
             Which columns it has, and how their cells are read; the method `layout` returns one.
 
         Returns
         -------
         TableReader
-            Reads the table whole or in parts, with the channels and columns of values that the model knows.
+            Reads the table.
 
         Raises
         ------
@@ -749,7 +753,7 @@ class Pipeline:
     # ── files ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def save(self, folder: str | Path, note: str = "", license: str = "unknown") -> None:
-        """Write the pipeline to a folder: a reader sees the old one or the new one, never half of either.
+        """Write the pipeline to a folder; an older pipeline there is replaced only once the new one is complete.
 
         Parameters
         ----------
@@ -824,11 +828,11 @@ class AnySeriesPipeline(Pipeline):
 
     @property
     def error_columns(self) -> tuple[str, ...]:
-        """Names of the last columns of values, if they are standard errors of the others; () if there are none."""
+        """Names of the last columns of values, if these are standard errors of the others; () if there are none."""
         return tuple(self.columns.get("errors", ()))
 
     def require_series(self) -> ObservationPreprocessor:
-        """Raise InputError (code "untrained"), always, as a model that was trained on no table has no preprocessor."""
+        """Raise InputError (code "untrained"), always: a model that was trained on no table has no preprocessor."""
         raise InputError(
             "any-series was not trained on a table: it interpolates, scores anomalies and embeds, and no more; "
             "`rotarymae fit` trains a model of this table.",
@@ -836,7 +840,7 @@ class AnySeriesPipeline(Pipeline):
         )
 
     def require_autoencoder(self) -> AnySeries:
-        """Return the model, which interpolates itself; never raises InputError, as other pipelines may."""
+        """Return the model; it interpolates itself, so unlike for other pipelines no InputError is raised."""
         assert isinstance(self.model, AnySeries)
         return self.model
 
@@ -858,14 +862,14 @@ class AnySeriesPipeline(Pipeline):
         return as_dataset(with_channel_axis(X), None, self.layout(), self.columns).with_limits(False)
 
     def predicted_names(self, dataset: SeriesDataset) -> tuple[str, ...]:
-        """Return the names of the data set's columns of values, but for the last ones if they are standard errors."""
+        """Return the names of the data set's columns of values, without the columns of standard errors."""
         return dataset.value_names[: len(dataset.value_names) - len(self.error_columns)]
 
     def layout(self, given: Mapping[str, Any] | None = None) -> TableSchema:
-        """Return how a table is laid out: by default names, those of the attribute `columns`, and those of `given`.
+        """Return how a table is laid out: each field as in `given`, else as in `columns`, else the default.
 
-        Later ones have precedence. Observations of which only a limit is known are always dropped. Raises InputError
-        for fields that exclude each other.
+        Observations of which only a limit is known are always dropped. Raises InputError for fields that exclude each
+        other.
 
         Args:
             given: {field of `TableSchema`: value}; values None, False and () count as not given. None for none.
@@ -873,7 +877,7 @@ class AnySeriesPipeline(Pipeline):
         return replace(TableSchema.resolve(given or {}, self.columns), limits="drop")
 
     def reader(self, table: Any, layout: TableSchema) -> TableReader:
-        """Open a table, which may have any channels, to be read whole or in parts.
+        """Open a table, which may have any channels and columns of values, to be read whole or in parts.
 
         Args:
             table: a file, a folder, a pattern of file names, or a data frame.
@@ -904,24 +908,24 @@ class AnySeriesPipeline(Pipeline):
         return interpolate_any(self.require_autoencoder(), dataset, queries, self.error_columns, on_step)
 
     def beside_line(self, X: Any) -> BesideLine | None:
-        """Hide a tenth of the observations of at most 200 series, and compare how well they are predicted.
+        """Hide some observations, predict them by the model and by straight lines, and compare the errors.
 
-        The model is compared with straight lines between the nearest observations.
+        A tenth of the observations of at most 200 series is hidden. The lines join the nearest visible observations.
 
         Args:
             X: series, as a data set, the path of a table, a data frame, arrays or lists.
 
         Returns:
-            The median absolute errors of both, in standard deviations of each channel, and the numbers of series; None
-            if all series have fewer than five observations.
+            The median absolute errors of both, in spreads of each channel, and the numbers of series; None if all
+            series have fewer than five observations.
         """
         return beside_line(self.require_autoencoder(), self.dataset(X), self.error_columns)
 
     def embed(self, X: Any, pool: str | None = None, on_step: Any = None) -> np.ndarray:
         """Turn each of S series into one vector: return float32 [S, D], the mean over its encoded observations.
 
-        D is the width of the model's decoder, as observations are encoded for it. Series are in the order of
-        `dataset(X)`; a long series is encoded in pieces, which count by their numbers of observations.
+        D is the width of the model's decoder, whose input the encoded observations are. Series are in the order of
+        `dataset(X)`. A long series is encoded in pieces; the mean is over the observations of all pieces.
 
         Args:
             X: series, as a data set, the path of a table, a data frame, arrays or lists.

@@ -67,7 +67,7 @@ Arguments = ParamSpec("Arguments")
 
 
 def styled(draw: Callable[Arguments, Figure]) -> Callable[Arguments, Figure]:
-    """Decorate a drawing function: it then draws in this module's style, whatever the caller's matplotlib settings."""
+    """Decorate a drawing function so that it draws in this module's style, not in the caller's matplotlib style."""
 
     @wraps(draw)
     def drawing(*arguments: Arguments.args, **named: Arguments.kwargs) -> Figure:
@@ -81,8 +81,8 @@ def styled(draw: Callable[Arguments, Figure]) -> Callable[Arguments, Figure]:
 def channel_style(names: Sequence[str]) -> list[tuple[str, str]]:
     """Return (colour, marker), as matplotlib names them, for each channel in the order of `names`.
 
-    They are those of the LSST if all names are its bands, u, g, r, i, z and y in small or capital letters. Otherwise
-    `style_of` gives them by the channel's place.
+    If all names are bands of the LSST (u, g, r, i, z, y, in small or capital letters), they get the survey's colours.
+    Otherwise the i-th channel gets `style_of(i)`.
     """
     if names and all(name.lower() in LSST_BANDS for name in names):
         return [LSST_BANDS[name.lower()] for name in names]
@@ -90,7 +90,7 @@ def channel_style(names: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def style_of(i: int) -> tuple[str, str]:
-    """Return (colour, marker), such as ("#0072b2", "o"), for the i-th of many things to draw, counted from 0.
+    """Return (colour, marker), such as ("#0072b2", "o"), to draw the i-th of several things, counted from 0.
 
     The first 128 combinations all differ; then they repeat.
     """
@@ -100,8 +100,8 @@ def style_of(i: int) -> tuple[str, str]:
 def literal(text: object) -> str:
     """Return a text, such as a column's name, escaped so that matplotlib draws it as it is.
 
-    matplotlib would read a formula between two dollar signs, and hide a legend entry that starts with an underscore. A
-    text of more than 32 characters is cut to its first 31 before, and ends in "…".
+    Without this, matplotlib would read "$a$" as a formula, and hide a legend entry that starts with an underscore. A
+    text of more than 32 characters is cut to its first 31 and "…".
     """
     name = str(text)
     name = name if len(name) <= 32 else f"{name[:31]}…"
@@ -109,7 +109,7 @@ def literal(text: object) -> str:
 
 
 def legend_below(figure: Figure, entries: Sequence[tuple[Any, str]]) -> None:
-    """Add a legend to a figure, below its panels, in as many columns as its width takes.
+    """Add a legend to a figure, below its panels, in as many columns as fit into its width.
 
     Args:
         figure: is changed in place. It has constrained layout, which makes room for the legend.
@@ -154,17 +154,17 @@ def interpolation(
 ) -> Figure:
     """Draw one series, a panel per channel: observations the model saw (filled), hidden ones (hollow), its prediction.
 
-    Each panel has a value axis of its own. It reaches at most twice the range of the channel's observations beyond
-    them, however wide bands are, unless all are equal; if a few values reach far beyond the others, and these are not
-    far from 0, it is logarithmic, but linear around 0.
+    Each panel has its own axis of values. Wide bands do not stretch it: it ends at most twice the range of the
+    channel's observations below the least and above the largest of them, unless all are equal. It is logarithmic, but
+    linear around 0, if a few values are far larger than the others, and these are near 0.
 
     Args:
         times, values: [n] of the n observations.
         channels: int [n], indices into `channel_names`.
-        channel_names: titles of the panels, and the choice of colours.
+        channel_names: titles of the panels; they also decide the colours (`channel_style`).
         shown: indices into `channel_names` of the channels to draw, in any order, at least one; each has an
             observation. Panels are in ascending order.
-        errors: [n], one standard deviation in the unit of the values, whose sign is ignored; None draws no bars.
+        errors: [n], one standard deviation in the unit of the values; signs are ignored. None draws no bars.
         sides: int [n], -1 for upper limits, which are drawn as arrows down, 1 for lower limits, arrows up, and 0 for
             values; None means all are values. Hidden limits are drawn like others.
         hidden: bool [n], True for observations that the model did not see; None means that it saw all.
@@ -218,7 +218,7 @@ def interpolation(
 def _panels(figure: Figure, rows: int, columns: int, count: int, **how: Any) -> np.ndarray:
     """Add a grid of panels to a figure; return the first `count` of them, row by row, as an array [count] of Axes.
 
-    The others are hidden. `how` are further arguments of `Figure.subplots`.
+    The remaining panels are hidden. `how` are further arguments of `Figure.subplots`.
     """
     panels = figure.subplots(rows, columns, squeeze=False, **how).ravel()
     for spare in panels[count:]:
@@ -243,11 +243,11 @@ def _draw_limits(axes: Any, times: np.ndarray, values: np.ndarray, sides: np.nda
 
 
 def _scale(axes: Any, values: np.ndarray) -> None:
-    """Set the value axis of the panel `axes` so that neither wide bands nor few large values flatten the observations.
+    """Set the value axis of the panel `axes` so that its observations fill much of it.
 
-    It is logarithmic, but linear around 0, if some of `values` [n] are far beyond the others, and these near 0. It ends
-    at most twice the range of the values below the least and above the largest; an axis within these bounds stays, as
-    does any axis if all values are equal.
+    Wide bands and a few large values would otherwise make them look flat. The axis becomes logarithmic, but linear
+    around 0, if some of the `values` [n] of the observations are far beyond the others, and these are near 0. Unless
+    all are equal, it is cut where it reaches over twice their range below the least or above the largest.
     """
     middle = np.median(values)
     away = np.abs(values - middle)
@@ -260,10 +260,7 @@ def _scale(axes: Any, values: np.ndarray) -> None:
 
 
 def _on_axis(times: ArrayLike, dates: bool) -> np.ndarray:
-    """Return times as matplotlib draws them: as float64 or, with `dates`, as datetime64[ms].
-
-    With `dates` the times are days since 1970-01-01.
-    """
+    """Convert times to what matplotlib draws: float64; or with `dates`, days since 1970-01-01 to datetime64[ms]."""
     days = np.asarray(times, np.float64)
     # Milliseconds are drawn alike whatever epoch the caller has set in matplotlib.
     return np.round(days * 86_400e3).astype("datetime64[ms]") if dates else days
@@ -271,13 +268,13 @@ def _on_axis(times: ArrayLike, dates: bool) -> np.ndarray:
 
 @styled
 def early(scores: Mapping[str, Mapping[str, Mapping[str, float]]], first: str = "") -> Figure:
-    """Draw scores against how much of each series was known: a panel per metric, and in it a line per method.
+    """Draw scores of predictions from incomplete series: a panel per metric, a line per method, a point per time span.
 
-    The spans are drawn at even steps, whatever their lengths.
+    A span says how much of each series was known. Spans are drawn at even steps, whatever their lengths.
 
     Args:
         scores: {metric: {method: {span: score}}}, at least one metric, each with the same methods. Spans are texts,
-            in order, the same for all methods.
+            such as "10 d", in order, the same for all methods.
         first: the event that spans start from, such as "observation": the axis then reads "known since the first
             observation"; with "" it reads "known".
     """
@@ -315,9 +312,10 @@ class Excerpt(NamedTuple):
 
 @styled
 def excerpts(parts: Sequence[Excerpt], value: str) -> Figure:
-    """Draw parts of series, at least one, each in a panel, with circles around the odd observations.
+    """Draw excerpts of series, such as anomalies, each in its own panel, with circles around the odd observations.
 
-    Limits are drawn as arrows. `value` is the label of the axis of values, for all panels.
+    Limits (censored values, such as <5) are drawn as arrows. `parts` has at least one excerpt. `value` is the label of
+    the axis of values, for all panels.
     """
     columns = min(3, len(parts))
     rows = -(-len(parts) // columns)

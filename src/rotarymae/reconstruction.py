@@ -43,13 +43,14 @@ def reconstruct(
     masking: Masking,
     on_step: Any = None,
 ) -> list[ReconstructedArray]:
-    """Hide patches of every array, predict them, and return one result per array, in their order.
+    """Hide patches of every array and predict them; return one result per array, in their order.
 
-    Each call hides the same patches: the random numbers depend on the index of an array in the data set alone.
+    Each call hides the same patches: the random numbers depend only on the index of an array in the data set.
 
     Args:
         pipeline: has a MaskedAutoencoder of arrays and its preprocessor.
-        dataset: the arrays. Where nothing can be hidden, as of a single patch, the result has 0 hidden patches.
+        dataset: the arrays. If nothing can be hidden, because an array is a single patch, its result has 0 hidden
+            patches.
         masking: how patches are chosen.
         on_step: called with (batches done, batches in all), for progress bars; None for none.
 
@@ -88,10 +89,9 @@ def reconstruct(
 def drawn(
     pipeline: Pipeline, array: np.ndarray, hidden: ReconstructedArray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return three arrays [*sizes, C] to draw: the original, a copy with NaN at hidden patches, one with predictions.
+    """Return three arrays to draw: the original, a copy with NaN at hidden patches, and one with predictions there.
 
-    All are cropped to whole patches, in the array's units, float32. Sizes are those of the array's axes, and C is the
-    number of its channels.
+    They are float32 [*sizes, C], in the array's units, cropped to whole patches; C is the number of channels.
 
     Args:
         pipeline: the one that predicted.

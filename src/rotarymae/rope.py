@@ -28,22 +28,21 @@ class Rotation(NamedTuple):
     sin: Float[Tensor, "B N 1 K/2"]
 
     def select(self, tokens: slice) -> Rotation:
-        """Return the rotation of those of the N tokens of each row that the slice `tokens` selects."""
+        """Return the rotation of the tokens of each row that the slice `tokens` selects."""
         return Rotation(self.cos[:, tokens], self.sin[:, tokens])
 
 
 def frequencies(head_dim: int, axes: int, p: float = 0.75, base: float = 10_000.0) -> Float[Tensor, " F"]:
     """Return the p-RoPE frequencies of one position axis, in radians per unit of position, float64, on the CPU.
 
-    There are F = K / 2A of them, one for each pair of channels that an axis gets, with K = `head_dim` and A = `axes`.
-    Frequency i is base^(-2i / (K/A)) for i < floor(p · (K/A) // 2), the fastest first; the others are 0, and their
-    pairs are not rotated.
-
-    They are computed in every forward pass, because a module's buffer would be rounded together with its weights.
+    Each axis gets K / A of the K = `head_dim` channels of a head, which form F = K / 2A pairs, and each pair has a
+    frequency. Frequency i is base^(-2i / (K/A)). Only the fastest, i < floor(p · (K/A) // 2), are kept; the others are
+    0, and their pairs are not rotated. They are computed in every forward pass, because a module's buffer would be
+    rounded with its weights.
 
     Args:
         head_dim: channels of a head, a multiple of 2 · axes (`RoMAEConfig` checks it).
-        axes: number of position axes, which share out the channels.
+        axes: number A of position axes, which share the channels equally.
         p: share of the frequencies that is kept.
         base: at least 1; frequencies fall from 1 radian per unit of position towards 1 / base.
     """
@@ -53,15 +52,16 @@ def frequencies(head_dim: int, axes: int, p: float = 0.75, base: float = 10_000.
 
 
 def angles(positions: Float[Tensor, "B N A"], frequencies: Float[Tensor, " F"]) -> Float[Tensor, "B N A*F"]:
-    """Return position · frequency in radians: F angles of the first axis, then those of the second, and so on.
+    """Return the angle of each token for each axis and frequency: position · frequency, in radians.
 
     Args:
         positions: of N tokens in each of B rows, on A axes.
         frequencies: the F frequencies, the same for all axes, in radians per unit of position.
 
     Returns:
-        The angles, in the dtype of float32 or float64 positions, else float32. Autocast is off: bfloat16 keeps 8 bits,
-        with which angles at position 100 err by up to 0.25 rad.
+        F angles for the first axis, then F for the second, and so on; in the dtype of float32 or float64 positions,
+        else in float32. Autocast is off: bfloat16 keeps 8 bits, with which angles at position 100 err by up to 0.25
+        rad.
     """
     with torch.autocast(positions.device.type, enabled=False):
         if positions.dtype not in (torch.float32, torch.float64):
@@ -71,7 +71,7 @@ def angles(positions: Float[Tensor, "B N A"], frequencies: Float[Tensor, " F"]) 
 
 
 def rotation(angles: Float[Tensor, "B N P"]) -> Rotation:
-    """Return cosines and sines [B, N, 1, P], the same for all heads, of the angles of P pairs of channels."""
+    """Return the cosines and sines of P angles per token, [B, N, 1, P]; the axis of length 1 stands for all heads."""
     return Rotation(angles.cos().unsqueeze(-2), angles.sin().unsqueeze(-2))
 
 
@@ -90,9 +90,10 @@ def rotate(x: Float[Tensor, "B N H K"], rotation: Rotation) -> Float[Tensor, "B 
 
 
 def sincos(positions: Float[Tensor, "B N A"], embed_dim: int, base: float = 10_000.0) -> Float[Tensor, "B N D"]:
-    """Return sines and cosines of positions to add to embeddings: the baseline encoding.
+    """Return sines and cosines of positions, to be added to embeddings: the baseline for rotary positions.
 
-    It is that of Vaswani et al. (arXiv:1706.03762, section 3.5), extended to real-valued positions on several axes.
+    It is the encoding of Vaswani et al. (arXiv:1706.03762, section 3.5), extended to real-valued positions on several
+    axes.
 
     Args:
         positions: of N tokens in each of B rows, on A axes.
@@ -126,11 +127,11 @@ class Rotary:
     base: float
 
     def add(self, x: Float[Tensor, "B N D"], positions: Float[Tensor, "B N A"]) -> Float[Tensor, "B N D"]:
-        """Return x, N tokens of width D in each of B rows, as it is: rotary positions are not added."""
+        """Return the tokens `x` unchanged, as rotary positions are not added to tokens; `positions` are ignored."""
         return x
 
     def rotation(self, positions: Float[Tensor, "B N A"]) -> Rotation:
-        """Return the rotation of queries and keys of N tokens in each of B rows, given their positions on A axes."""
+        """Return the rotation of queries and keys of N tokens in each of B rows, from their positions on A axes."""
         return rotation(angles(positions, frequencies(self.head_dim, positions.shape[-1], self.p, self.base)))
 
 
@@ -146,7 +147,7 @@ class Absolute:
     base: float
 
     def add(self, x: Float[Tensor, "B N D"], positions: Float[Tensor, "B N A"]) -> Float[Tensor, "B N D"]:
-        """Return x plus the encoding of the positions (A axes), in the dtype of x: N tokens of width D in B rows."""
+        """Return x, N tokens of width D in B rows, plus the encoding of their positions (`sincos`); keep its dtype."""
         return x + sincos(positions, self.embed_dim, self.base).to(x.dtype)
 
     def rotation(self, positions: Float[Tensor, "B N A"]) -> None:

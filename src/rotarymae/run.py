@@ -60,13 +60,13 @@ def run_fit(
             or None to pre-train only, with a warning if options of fine-tuning are set.
         config: all options of the training.
         out: the run folder, new or empty, or that of the run to resume.
-        task: "classification", "regression", "survival", or "auto", which looks at the labels.
-        holdout: share of the series (the labelled ones, with labels) that nothing is trained on, and on which the run
-            is scored. It is not used if `split_by` is a fold, or a column that names the parts; without `split_by`,
+        task: "classification", "regression", "survival", or "auto" to decide it by the labels.
+        holdout: share of the series (with labels, of those that have one) that nothing is trained on, and on which the
+            run is scored. It is not used if `split_by` is a fold, or a column that names the parts; without `split_by`,
             fewer than ten such series are all trained on.
-        split_by: a column, or a fold of a cross-validation, that decides which series are held out; None for chance.
+        split_by: a column, or a fold of a cross-validation, that decides which series are held out; None draws them.
         columns: how the table was read, {field of `TableSchema`: value}; kept with the pipeline.
-        since: [S] times from which those of `config.early` count, NaN for none; None for the first observations.
+        since: [S] times from which the spans of `config.early` count, NaN for none; None for the first observations.
         resume: whether to continue the interrupted run in `out`.
         command: the command line that the user typed, for metrics.json.
         started: time.monotonic() when the work on the table began; None means now.
@@ -151,19 +151,19 @@ def run_folds(
 ) -> Outcome:
     """Cross-validate: train and score each fold in its own run folder, and score all out-of-fold predictions together.
 
-    What is chosen (the epoch, what predicts, the calibration, the decision) is chosen within a fold's training part.
-    The results of all folds together are written to `out` and returned. Loaded later, `out` predicts with the average
-    of the folds' models (`ensemble.Ensemble`). With `resume`, folds that are finished are not trained again.
+    All choices (best epoch, what predicts, calibration, how classes are decided) are made within a fold's training
+    part. The results of all folds together are written to `out` and returned. Loaded later, `out` predicts with the
+    average of the folds' models (`ensemble.Ensemble`). With `resume`, folds that are finished are not trained again.
 
     Args:
         dataset: S series or arrays.
-        labels: [S] classes, numbers or times to an event. A series without one (None or NaN) is never scored; every
-            fold pre-trains on it, unless its group of `split_by` is held out. None is refused.
+        labels: [S] classes, numbers or times to an event; None is refused. A series without one (None or NaN) is never
+            scored; every fold pre-trains on it, unless its group of `split_by` is held out.
         config: all options; its `minutes` are those of all folds together.
         out: the run folder, new or empty, or that of the run to resume. Fold k is a run folder `folds/k` in it.
         folds: number of folds, at least 2.
-        task: "classification", "regression", "survival", or "auto", which looks at the labels.
-        split_by: series of equal value in this column are in the same fold; None draws single series.
+        task: "classification", "regression", "survival", or "auto" to decide it by the labels.
+        split_by: a column; series of equal value in it are in the same fold. None draws single series.
         resume: whether to continue the interrupted run in `out`.
         command: the command line that the user typed, for metrics.json.
         started: time.monotonic() when the work on the table began; None means now.
@@ -218,7 +218,7 @@ def _write(
     reporter: Reporter,
     report: Callable[[Outcome, Path], object] | None,
 ) -> None:
-    """Write the results of a run to its folder: tables, the report, and metrics.json last, which marks it as finished.
+    """Write the results of a run to its folder: tables, the report, and last metrics.json, which marks it as finished.
 
     A report that fails is left out with a warning, unless a file could not be written.
 
@@ -252,13 +252,12 @@ def training_note(fit: FitResult, noun: str, config: FitConfig) -> str:
     """Return one or two sentences for the model card: on how many examples the pipeline was pre-trained and fine-tuned.
 
     For example "Pre-trained elsewhere and then on 300 series. Fine-tuned (classification) on 200 series." The sentence
-    on pre-training is always there, as each model was pre-trained, here, elsewhere or both. The one on fine-tuning is
-    left out if there was none.
+    on fine-tuning is left out if there was none. "Elsewhere" is said of a fit that started from a trained model.
 
     Args:
-        fit: the result of the training; as fine-tuned on, the examples in the training part of its split are counted.
+        fit: the result of the training. The examples in the training part of its split are those of the fine-tuning.
         noun: what the examples are called, such as "series".
-        config: options of the fit; with `pretrained` the text says "elsewhere".
+        config: options of the fit; its `pretrained` says whether the fit started from a trained model.
     """
     elsewhere = "" if config.pretrained is None else "elsewhere"
     and_then = " and then " if elsewhere and fit.pretrained_on else ""

@@ -20,20 +20,20 @@ from rotarymae.tokens import Tokens
 
 
 def patchify(array: Float[Tensor, "B *axes C"], patch_size: Sequence[int]) -> Tokens:
-    """Cut arrays into patches, one token each, in the order in which the last axis runs fastest.
+    """Cut arrays into patches, and make each patch a token; patches are numbered with the last axis running fastest.
 
     Args:
         array: a batch of B arrays with D axes and C channels: [B, d_1, .., d_D, C].
-        patch_size: (p_1, .., p_D), numbers of cells, which must divide d_1 .. d_D.
+        patch_size: (p_1, .., p_D), numbers of cells along each axis, which must divide d_1 .. d_D.
 
     Returns:
-        Tokens without padding, N for each array: values [B, N, p_1 · .. · p_D · C] are the flattened patches, channels
-        fastest; positions [B, N, D] are the numbers of each patch along the axes, from 1, float32 (float64 for a
-        float64 array).
+        N tokens for each array, without padding. Values [B, N, p_1 · .. · p_D · C] are the flattened patches, channels
+        fastest. Positions [B, N, D] count the patches along each axis, from 1; they are float32 (float64 for a float64
+        array).
 
     Raises:
-        InputError: patch sizes that do not divide the axes, are below 1, or are not as many; an array with less than
-            three axes, without a number, of integers, or with NaN or infinity.
+        InputError: patch sizes that do not divide the axes, are below 1, or are not one for each axis; an array with
+            less than three axes, without a number, of integers, or with NaN or infinity.
     """
     sizes = _sizes(array, patch_size)
     counts = [d // p for d, p in zip(sizes, patch_size, strict=True)]
@@ -51,7 +51,7 @@ def patchify(array: Float[Tensor, "B *axes C"], patch_size: Sequence[int]) -> To
 def unpatchify(
     values: Float[Tensor, "B N V"], sizes: Sequence[int], patch_size: Sequence[int]
 ) -> Float[Tensor, "B *axes C"]:
-    """Put patches together again: return the arrays [B, d_1, .., d_D, C] of which `patchify` makes these values.
+    """Put patches together again to arrays [B, d_1, .., d_D, C]: the inverse of `patchify`.
 
     Args:
         values: N flattened patches of each of B arrays, in the order of `patchify`; V = p_1 · .. · p_D · C numbers
@@ -68,9 +68,7 @@ def unpatchify(
 
 
 def _sizes(array: Tensor, patch_size: Sequence[int]) -> tuple[int, ...]:
-    """Return the sizes (d_1, .., d_D) of arrays [B, d_1, .., d_D, C], checked against the patch sizes.
-
-    B is the number of arrays, C that of their channels.
+    """Check that patches divide arrays [B, d_1, .., d_D, C] of C channels; return the arrays' sizes (d_1, .., d_D).
 
     Raises:
         InputError: an array with fewer than 3 axes; patch sizes that are not one for each of the D axes, are below 1,

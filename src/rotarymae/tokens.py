@@ -54,7 +54,7 @@ class Tokens:
     check_values: InitVar[bool] = True
 
     def __post_init__(self, check_values: bool) -> None:
-        """Raise InputError for what the class refuses; if `check_values`, set padding to 0 in copies of the tensors."""
+        """Raise InputError for fields that the class refuses; with `check_values`, also set padding to 0."""
         _check_shapes(self.values, self.positions, self.padding, self.observed)
         if check_values:
             padding = _check_numbers(self.values, self.positions, self.padding)
@@ -85,17 +85,17 @@ class Tokens:
 
     @property
     def real(self) -> Bool[Tensor, "B N"]:
-        """Mask [B, N], True where there is a token and no padding, for N tokens in each of B rows."""
+        """Mask, bool [B, N], True for real tokens and False for padding: N tokens in each of B rows."""
         if self.padding is None:
             return torch.ones(self.values.shape[:2], dtype=torch.bool, device=self.values.device)
         return ~self.padding
 
     @property
     def observed_values(self) -> Bool[Tensor, "B N V"]:
-        """Mask, True where a value was observed; False on padding.
+        """Mask, True for values that were observed; False for those that were not, and for padding.
 
-        It has the shape of `observed`, which may be for the first values of a token only. If `observed` is None, it has
-        that of `values`, [B, N, V]: V values of N tokens in B rows.
+        It is [B, N, V] for V values of N tokens in B rows; if the field `observed` is given, it has the shape of this
+        field, which may be for the first values of a token only.
         """
         real = self.real[..., None]
         return real.expand_as(self.values) if self.observed is None else self.observed & real
@@ -127,7 +127,7 @@ class Tokens:
         )
 
     def rows(self, index: Int[Tensor, " K"]) -> Tokens:
-        """Select rows.
+        """Select rows of the batch, with all their tokens.
 
         Parameters
         ----------
@@ -142,9 +142,9 @@ class Tokens:
         return self._each(lambda part: part[index])
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> Tokens:
-        """Return the tokens with all their tensors on another device.
+        """Copy the tokens to another device.
 
-        The types of numbers stay: positions must not be rounded.
+        The dtypes of the tensors stay: positions must not be rounded.
 
         Parameters
         ----------
@@ -161,7 +161,7 @@ class Tokens:
         return self._each(lambda part: part.to(device, non_blocking=non_blocking))
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> Tokens:
-        """Return the tokens with `change` applied to each of their tensors that is not None, without checks."""
+        """Apply `change` to each tensor that is not None (values, positions, ...); return new, unchecked tokens."""
         parts: dict[str, Any] = {name: None if part is None else change(part) for name, part in vars(self).items()}
         return Tokens(**parts, check_values=False)
 
@@ -191,9 +191,10 @@ def pad_rows(
 
 
 def rounding_step(length: int) -> int:
-    """Return the `step` of `round_up` for rows of `length` tokens: the largest power of two up to 64 and length / 16.
+    """Return the multiple to which `round_up` is to pad rows of `length` tokens, so that few different lengths occur.
 
-    It is at least 1. With few lengths memory stays low: freed blocks of every size stay on the process's heap.
+    It is the largest power of two up to 64 and up to length / 16, at least 1. Few lengths keep memory low, because the
+    process keeps freed blocks of each size for reuse.
     """
     return min(64, 1 << max(0, (length // 16).bit_length() - 1))
 
@@ -201,8 +202,8 @@ def rounding_step(length: int) -> int:
 def round_up(tokens: Tokens, step: int) -> Tokens:
     """Append padding to all rows until their length is a multiple of `step`; return the tokens.
 
-    Tokens without padding (None) are returned as they are, whatever their length: with any padding, attention would
-    take a slower kernel.
+    Tokens whose `padding` is None are returned as they are, whatever their length: with padding, attention would take a
+    slower kernel.
     """
     more = -tokens.length % step
     if tokens.padding is None or more == 0:
@@ -217,11 +218,11 @@ def round_up(tokens: Tokens, step: int) -> Tokens:
 
 
 def compact(tokens: Tokens, keep: Bool[Tensor, "B N"]) -> Tokens:
-    """Keep only the real tokens where `keep` is True, moved to the front of their row, in their order.
+    """Keep only some tokens of each row, moved to the front of the row, in their order.
 
     Args:
         tokens: B rows of N tokens.
-        keep: True for tokens to keep; what it says of padding is not read.
+        keep: True for tokens to keep; padding is never kept.
 
     Returns:
         Tokens [B, M], where M is the largest number that a row keeps. Rows that keep fewer are padded at the end; a row
@@ -239,10 +240,10 @@ def compact(tokens: Tokens, keep: Bool[Tensor, "B N"]) -> Tokens:
 
 
 def lexsort(*keys: Shaped[Tensor, "B N"]) -> Int[Tensor, "B N"]:
-    """Return the indices that sort each of B rows by the first of the `keys`, equal elements by the second, and so on.
+    """Return the indices that sort each of B rows by the first key, equal elements by the second key, and so on.
 
-    Each key has N numbers for each row. Elements that are equal in all keys stay in order. Unlike in `numpy.lexsort`,
-    the first key is the most important.
+    Each of `keys` has N numbers for each row. Elements that are equal in all keys keep their order. Unlike in
+    `numpy.lexsort`, the first key is the most important.
     """
     *firsts, last = keys
     order = last.sort(dim=1, stable=True).indices
@@ -302,7 +303,7 @@ def _check_shapes(values: Tensor, positions: Tensor, padding: Tensor | None, obs
 def _check_numbers(
     values: Float[Tensor, "B N V"], positions: Float[Tensor, "B N A"], padding: Bool[Tensor, "B N"] | None
 ) -> Bool[Tensor, "B N"] | None:
-    """Raise InputError for NaN or infinity in values or positions outside padding, and for rows of padding alone.
+    """Raise InputError if values or positions are NaN or infinite outside padding, or if a row is nothing but padding.
 
     Args:
         values: V values of N tokens in each of B rows.
@@ -310,7 +311,7 @@ def _check_numbers(
         padding: True where there is no token; None for no padding.
 
     Returns:
-        The padding as it is, or None if it marks nothing.
+        The padding; or None if no token is padding.
     """
     if padding is not None:
         empty = padding.all(dim=1)

@@ -85,15 +85,15 @@ class FitResult:
 
     @property
     def result(self) -> TrainResult:
-        """Losses and totals of fine-tuning, or else of pre-training; without either, a `TrainResult` of no steps."""
+        """Losses and totals of fine-tuning, or if there was none, of pre-training; without both, those of no steps."""
         return self.finetuning or self.pretraining or TrainResult()
 
     @property
     def history(self) -> dict[str, list[dict[str, Any]]]:
         """The logged losses, {"pretrain": lines, "finetune": lines}; a training that was not run has no entry.
 
-        Each line is a dictionary with step, epoch, and a loss, a validation loss or a skipped step, as
-        `TrainResult.history` describes; lines are in order of time.
+        Each line is a dictionary, described by `TrainResult.history`: step, epoch, and a loss, a validation loss or a
+        skipped step. Lines are in order of time.
         """
         both = {"pretrain": self.pretraining, "finetune": self.finetuning}
         return {name: one.history for name, one in both.items() if one is not None}
@@ -113,11 +113,11 @@ def train(
     plan: Plan | None = None,
     reporter: Reporter | None = None,
 ) -> FitResult:
-    """Train a pipeline on a data set: split, scale, pre-train, fine-tune, and fit other methods next to the network.
+    """Train a pipeline on a data set: split it, scale values, pre-train, fine-tune, and fit partners of the network.
 
-    Fine-tuning, and the other methods such as boosting, need labels; without any, options are set as `to_interpolate`
-    says. On one machine the same data, options and seed give the same pipeline, bit for bit, unless the option
-    `minutes` is set.
+    Partners are other methods, such as boosted trees. They and fine-tuning need labels; without labels,
+    `to_interpolate` adapts the options. On one machine the same data, options and seed give the same pipeline, bit for
+    bit, unless the option `minutes` is set.
 
     Args:
         dataset: S series, or arrays such as pictures.
@@ -126,15 +126,16 @@ def train(
         config: all options of the training.
         start: the trained pipeline to start from. None starts from that of `config.pretrained`, or without one from
             random weights. Its pre-training goes on if `config.pretrained` is None or `config.pretrain_epochs` above 0.
-        task: "classification", "regression", "survival", or "auto": survival for durations with a status, regression
-            if some number is not whole, else classification.
+        task: "classification", "regression", "survival", or "auto": survival for durations with a status, regression if
+            some number is not whole, else classification.
         holdout: share of the labelled series that nothing is trained on. It is not used if `split_by` is a fold, or a
             column that names the parts; without `split_by`, fewer than ten labelled series are all trained on.
-        split_by: a column, or a fold of a cross-validation, that decides which series are held out; None for chance.
+        split_by: a column, or a fold of a cross-validation, that decides which series are held out; None draws them.
         columns: layout of the table, {field of `TableSchema`: value}, which is saved with the pipeline; None keeps that
             of `start`.
-        since: [S], the time of each series from which the times of `config.early` count, in the unit of the data set;
-            a series with NaN is learnt from whole alone. None counts from the first observations.
+        since: [S], for `config.early`, by which the model also learns from series that are cut off early: the time of
+            each series from which these spans count, in the unit of the data set. A series with NaN is not cut off.
+            None counts from the first observations.
         plan: has the run folder, for checkpoints, and the time of the run. The folder must be empty, or that of the
             same run to resume. None keeps no checkpoints.
         reporter: shows progress and warnings; None shows warnings only.
@@ -260,18 +261,20 @@ def train(
 def labelled(
     dataset: AnyDataset, targets: np.ndarray | None, task: str, config: FitConfig
 ) -> tuple[type[Labels] | None, np.ndarray, np.ndarray | None]:
-    """Return the kind of labels, the indices of labelled series, and their groups for a stratified split.
+    """Check the targets; return the kind of labels, which series have one, and their groups for a stratified split.
 
     Args:
         dataset: S series or arrays.
         targets: [S] labels, None or NaN for a series without one; or None, to pre-train only.
-        task: "classification", "regression", "survival", or "auto" to look at the labels.
+        task: "classification", "regression", "survival", or "auto" to decide it by the labels.
         config: options, which are checked against the labels.
 
     Returns:
-        Three things. The class that handles such labels, such as `ClassLabels`. The ascending indices of the L labelled
-        series. Their groups [L], the proportions of which a split keeps: classes, or for survival whether the event
-        happened; None for a regression. Without targets they are None, the indices of all series, and None.
+        A tuple of three:
+        - the class that handles such labels, such as `ClassLabels`; None without targets;
+        - the ascending indices of the L series with a label; of all series without targets;
+        - the groups [L] whose proportions a split keeps: classes, or for survival whether the event happened; None for
+          a regression and without targets.
 
     Raises:
         InputError: no series has a label; labels that cannot be used for the task or with the options.
@@ -326,13 +329,13 @@ def _choose(
 
 
 def _early_ends(dataset: SeriesDataset, early: tuple[str, ...], since: np.ndarray | None) -> np.ndarray:
-    """Return the times at which each of S series is cut off, in the unit of the data set, [S, k].
+    """Return the k times at which each of S series is cut off for early predictions, [S, k], in its unit of time.
 
     Args:
         dataset: the S series.
-        early: the k spans of the option of this name.
-        since: [S], the times from which they count; where NaN, the result is infinite. None counts from the first
-            observations.
+        early: the option of this name, k spans of time such as "10 d".
+        since: [S], the times from which the spans count; if one is NaN, the result is infinite (the series is not cut
+            off). None counts from the first observations.
 
     Raises:
         InputError: a text in `early` that is no span of time; another number of times `since` than of series.
@@ -346,10 +349,10 @@ def _early_ends(dataset: SeriesDataset, early: tuple[str, ...], since: np.ndarra
 
 
 def _with_early_copies(dataset: Any, ends: np.ndarray | None) -> tuple[Any, np.ndarray]:
-    """Add k copies of each of S series, cut off at the times `ends` [S, k]; none if that is None.
+    """Append to S series k copies of each that are cut off early, at the times `ends` [S, k]; none if `ends` is None.
 
     Returns:
-        Two things: the S series or arrays, followed by any copies; and for each of these the index of its series in
+        A pair: the S series or arrays, followed by the copies; and for each of all these the index of its series in
         `dataset`, int [S (k + 1)].
     """
     every = dataset if ends is None else with_early(dataset, ends)
@@ -360,11 +363,11 @@ def _with_early_copies(dataset: Any, ends: np.ndarray | None) -> tuple[Any, np.n
 
 
 def open_start(source: Any) -> Pipeline:
-    """Return the trained pipeline from which training starts, after checking that it can be used for that.
+    """Load the trained pipeline from which training is to start, and check that training can start from it.
 
     Args:
-        source: a `Pipeline`, which is returned; or the path or name of one, which is loaded: a run folder of
-            `rotarymae fit`, a saved pipeline, or a model that `Pipeline.load` knows by name.
+        source: a `Pipeline`, which is returned; or the path or name of one, which is loaded: a run folder of `rotarymae
+            fit`, a saved pipeline, or a model that `Pipeline.load` knows by name.
 
     Raises:
         InputError: no such folder or name; another kind of source; the models of a cross-validation; a pipeline without
@@ -388,19 +391,19 @@ def open_start(source: Any) -> Pipeline:
 
 
 def to_interpolate(config: FitConfig, dataset: AnyDataset) -> FitConfig:
-    """Return the options adapted to a fit without labels: `neighbours="auto"` is decided, and windows are set.
+    """Adapt the options to a fit without labels, which is to interpolate: decide `neighbours`, and set windows.
 
-    Neighbours become "on", or "off" for data with further positions.
+    `neighbours="auto"` becomes "on", or "off" for data with positions besides time and channel.
 
-    Windows are the pieces into which long series are cut; they are set if `window` is None and a series is longer than
+    Windows are the pieces into which long series are cut. They are set if `window` is None and a series is longer than
     two of them. A window has 256 observations for each channel, or 2.5 seasons of them if that is more, but at most
     1,024 in all. Two neighbouring windows share an eighth. `batch_size` is lowered so that a step has at most 8,192
     observations. The reason: predictions need only what is nearby or a season away, and many small steps teach more
     than few large ones.
 
     Args:
-        config: options of a fit. If they start from a trained model (`pretrained`), they are returned as they are.
-        dataset: the series to train on. For arrays the options are returned as they are.
+        config: options of a fit. If they start from a trained model (`pretrained`), they are returned unchanged.
+        dataset: the series to train on. For arrays the options are returned unchanged.
     """
     if config.pretrained is not None or dataset.kind != "observations":
         return config
@@ -416,13 +419,14 @@ def to_interpolate(config: FitConfig, dataset: AnyDataset) -> FitConfig:
 
 
 def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = None) -> AnyPreprocessor:
-    """Return the fitted preprocessor of a training set, after checking all that training could refuse, except labels.
+    """Check all that training could refuse, except labels; return the fitted preprocessor of the training set.
 
     Args:
         dataset: the series or arrays to train on.
         config: options of the fit.
-        start: the trained pipeline from which training starts. Its preprocessor is used; for series without its static
-            columns, and with this fit's windows, the pieces into which long series are cut. None fits a new one.
+        start: the trained pipeline from which training starts, whose preprocessor is then used. For series it gets this
+            fit's windows (the pieces into which long series are cut), and loses its static columns. None fits a new
+            one.
 
     Raises:
         InputError: no series with two tokens, for pre-training; an option that does not fit the data; data with other
@@ -469,7 +473,7 @@ def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = Non
 
 
 def _series_preprocessor(dataset: SeriesDataset, config: FitConfig, start: Pipeline | None) -> ObservationPreprocessor:
-    """Return the preprocessor of series: a new one that is fitted to them, or a copy of that of `start`.
+    """Fit a preprocessor to series, or copy that of a trained pipeline.
 
     Args:
         dataset: the series to train on.
@@ -514,12 +518,12 @@ def _series_preprocessor(dataset: SeriesDataset, config: FitConfig, start: Pipel
 def _choose_window(
     dataset: SeriesDataset, config: FitConfig, before: ObservationPreprocessor | None
 ) -> tuple[int | None, int]:
-    """Return the length of the windows into which series are cut, and how many observations two neighbours share.
+    """Return the length of the windows into which series are cut, and how many observations neighbouring windows share.
 
-    They are those of the options if `window` is set there, else those of `before` if it has windows. Otherwise series
-    are cut only if one has more than 8,192 observations. The length is then the largest of 4096, 2048, 1024, 512 and
-    256 with which a step has at most 32,768 observations, or else 256; neighbours share a sixteenth of it, and an
-    InputWarning says so.
+    If the option `window` is set, the options give both; else `before`, if it has windows. Otherwise series are cut
+    only if one has more than 8,192 observations. The length is then the largest of 4096, 2048, 1024, 512 and 256 with
+    which a step has at most 32,768 observations, or 256 if all are too large; neighbours share a sixteenth of it, and
+    an InputWarning says so.
 
     Args:
         dataset: the series to train on.
@@ -561,7 +565,7 @@ def pretrain(
     """Train a masked autoencoder on a data set; return its pipeline, without a calibration, and its losses.
 
     Series, or windows of long ones, in which masking hides nothing are left out, with an InputWarning that counts them.
-    With `members` above 1 several networks are trained from different seeds.
+    With `members` above 1 several networks are trained, from different seeds.
 
     Args:
         dataset: series or arrays; labels are not needed.
@@ -577,8 +581,8 @@ def pretrain(
             "auto"), on_step (called with steps done, steps in all, loss) and on_resume (called with a sentence).
 
     Returns:
-        A result with the pipeline, which has the first network; the losses of this network, with the seconds of all;
-        the number of all series; and in `others` the further networks. The split is not set.
+        The result: its pipeline has the first network, and `others` the further networks. Its losses are those of the
+        first, but with the seconds of all; `pretrained_on` is the number of all series. The split is not set.
 
     Raises:
         InputError: an option that does not fit the data; data with other columns or channels than those of `start`; a
@@ -629,7 +633,7 @@ def pretrain(
 
 
 def _of_members(config: FitConfig, members: int, how: dict[str, Any]) -> Iterator[tuple[FitConfig, dict[str, Any]]]:
-    """Yield, for each of several networks that are trained one after another, its options and arguments for `fit`.
+    """Yield the options and the arguments of `fit` for each of several networks that are trained one after another.
 
     Network k, from 0, has the seed of `config` plus k. The first has the folder as given, the second "FOLDER-2", the
     third "FOLDER-3", and so on. The yielded `on_step` counts the steps of all networks together.
@@ -674,9 +678,9 @@ def finetune(
 ) -> FitResult:
     """Train a network that predicts labels, starting from a pre-trained encoder; return its pipeline and its losses.
 
-    It is a copy of the whole encoder (projection, [CLS] and blocks) with a new head. With tune="probe" only the head is
-    trained. With `config.members` above 1 several networks are trained from different seeds, and the model averages
-    their outputs. The average is better if the networks were also pre-trained from different seeds (`others`).
+    The network is a copy of the whole encoder (projection, [CLS] and blocks) with a new head. With tune="probe" only
+    the head is trained. With `config.members` above 1 several networks are trained from different seeds, and their
+    outputs are averaged. The average is better if the networks were also pre-trained from different seeds (`others`).
 
     Args:
         pretrained: a pipeline with the encoder; it is not changed.
@@ -688,13 +692,13 @@ def finetune(
         validation: another data set and its targets, whose loss chooses the best epoch; None keeps the last weights.
         others: pre-trained networks from which the second and further networks start, `config.members` - 1 of them;
             with () all start from `pretrained`.
-        ends: [S, k], k times at one of which, drawn anew each epoch, about half of the series are cut off; None cuts
-            none.
+        ends: [S, k], k times for each series. In each epoch about half of the series, drawn anew, are cut off at one of
+            theirs. None cuts none.
         schedule, how: as for `pretrain`.
 
     Returns:
-        A result with the pipeline, in which only the network predicts labels; and the losses of the first network, with
-        the seconds of all. The split is not set.
+        The result: its pipeline predicts labels with the network (or all networks) alone. Its losses are those of the
+        first network, but with the seconds of all. The split is not set.
 
     Raises:
         InputError: labels that do not suit the task, such as a single class; a validation label that training lacks; a
@@ -746,9 +750,9 @@ def finetune(
 
 
 def _known_tokens(windows: Windows, ends: np.ndarray, preprocessor: Any) -> np.ndarray:
-    """Return how many tokens of each of W windows are known at the times `ends` [S, k] of their series, int [W, k].
+    """Count the tokens of each of W windows that are known at the times `ends` [S, k] of their series: int [W, k].
 
-    The first token always counts.
+    Windows are pieces of long series. The first token of a window always counts. `preprocessor` makes the tokens.
     """
     dataset, first = windows.dataset, np.zeros(len(windows.dataset.times), bool)
     first[dataset.offsets[:-1]] = True
@@ -762,7 +766,7 @@ def copy_encoder(source: torch.nn.Module, config: FitConfig) -> Encoder:
 
     Args:
         source: an encoder, or a model that has one.
-        config: the copy gets its `dropout` and `drop_path`.
+        config: its `dropout` and `drop_path` are those of the copy.
     """
     encoder = encoder_of(source)
     with torch.device("meta"):  # draws no weights, which are replaced at once

@@ -37,11 +37,11 @@ class Dropout(nn.Module):
         return self.training and self.rate > 0
 
     def mask_shape(self, x: Float[Tensor, "*shape"]) -> tuple[int, ...]:
-        """Return the shape of the random mask: that of x, or in `DropPath` a smaller one that is broadcast to x."""
+        """Return the shape of the random mask for x: the shape of x; in `DropPath` one that is broadcast to x."""
         return tuple(x.shape)
 
     def forward(self, x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-        """Return x with random elements (in `DropPath`, whole rows) set to 0, and the others divided by 1 - rate.
+        """Set random elements of x (in `DropPath`, whole rows) to 0, and divide the others by 1 - rate.
 
         In evaluation mode, or with a rate of 0, x itself is returned.
         """
@@ -55,15 +55,15 @@ class DropPath(Dropout):
     """Stochastic depth (arXiv:1603.09382): dropout of whole rows of its input, a residual branch."""
 
     def mask_shape(self, x: Float[Tensor, "*shape"]) -> tuple[int, ...]:
-        """Return the shape of the random mask, [B, 1, ..., 1] with as many axes as x: one number for each row of x."""
+        """Return the shape of the random mask for x, one number per row: [B, 1, ..., 1] with as many axes as x."""
         return (len(x), *(1 for _ in x.shape[1:]))
 
 
 @contextmanager
 def drawing_from(generator: torch.Generator, module: nn.Module) -> Iterator[None]:
-    """Let all `Dropout` and `DropPath` layers in `module` draw from `generator` in a `with` block that yields None.
+    """Let all `Dropout` and `DropPath` layers in `module` draw random numbers from `generator` within a `with` block.
 
-    After the block they draw from torch's state. Dropout layers of torch are not changed.
+    After the block they draw from torch's global generator again. torch's own dropout layers are not affected.
     """
     layers = [layer for layer in module.modules() if isinstance(layer, Dropout)]
     for layer in layers:
@@ -82,10 +82,10 @@ class Attention(nn.Module):
     """
 
     def __init__(self, sizes: BlockSizes) -> None:
-        """Build the projections of queries, keys, values and outputs, and the dropout of attention weights.
+        """Build the linear projections of queries, keys, values and outputs, and the dropout of attention weights.
 
-        All projections are from embed_dim to embed_dim of `sizes`, without biases; `sizes` also gives the number of
-        heads and the rate of the dropout.
+        All projections map embed_dim to embed_dim, without biases. `sizes` gives embed_dim, the width of a head, and
+        the rate of the dropout.
         """
         super().__init__()
         self.head_dim = sizes.head_dim
@@ -103,13 +103,13 @@ class Attention(nn.Module):
         queries: slice = ALL,
         keys: slice = ALL,
     ) -> Float[Tensor, "B Q D"]:
-        """Let the Q tokens selected by `queries` attend to the L tokens selected by `keys`; return Q results.
+        """Let the Q tokens that `queries` selects attend to the L tokens that `keys` selects; return a result for each.
 
-        The results have no residual: they are what attention adds to the Q tokens.
+        The results are what attention adds to the Q tokens; the tokens themselves (the residual) are not added here.
 
         Args:
             x: N tokens of width D in each of B rows.
-            rotation: by which queries and keys of all N tokens are rotated; None for positions that are not rotary.
+            rotation: the rotation of queries and keys of all N tokens; None for positions that are not rotary.
             key_mask: True for keys that may be attended to; None means all, which permits the fastest kernel.
             queries, keys: slices of the N tokens; by default all of them.
         """
@@ -165,7 +165,7 @@ class MLP(nn.Module):
         self.dropout = Dropout(sizes.dropout)
 
     def forward(self, x: Float[Tensor, "B N D"]) -> Float[Tensor, "B N D"]:
-        """Return the output of the layers for each of N tokens of width D in B rows, without a residual."""
+        """Apply the layers to each of N tokens of width D in B rows; x itself (the residual) is not added here."""
         return self.down(self.dropout(F.silu(self.up(x))))
 
 
@@ -192,12 +192,12 @@ class Block(nn.Module):
         queries: slice = ALL,
         keys: slice = ALL,
     ) -> Float[Tensor, "B Q D"]:
-        """Run the block; return those tokens that `queries` selects.
+        """Run attention and MLP, each with its residual; return the Q tokens that `queries` selects.
 
         Args:
             x: N tokens of width D in each of B rows.
-            rotation: by which queries and keys of all N tokens are rotated; None for positions that are not rotary.
-            key_mask: True for those of the L keys that may be attended to; None means all.
+            rotation: the rotation of queries and keys of all N tokens; None for positions that are not rotary.
+            key_mask: True for each of the L keys that may be attended to; None means all.
             queries: slice of the Q tokens to return; the others are not computed.
             keys: slice of the L tokens that are attended to.
         """
@@ -213,7 +213,7 @@ class Transformer(nn.Module):
     """
 
     def __init__(self, sizes: BlockSizes) -> None:
-        """Build `sizes.depth` blocks, the last one with the rate `sizes.drop_path`."""
+        """Build `sizes.depth` blocks; the rate of `DropPath` rises linearly to `sizes.drop_path` in the last block."""
         super().__init__()
         self.blocks = nn.ModuleList(Block(sizes, sizes.drop_path * (m + 1) / sizes.depth) for m in range(sizes.depth))
 
@@ -227,15 +227,15 @@ class Transformer(nn.Module):
     ) -> Float[Tensor, "B Q D"]:
         """Run all blocks on N tokens in each of B rows; return the Q tokens that `queries` selects.
 
-        The last block computes only these. Results at padded positions have no meaning.
+        The last block computes only these Q tokens. Results at padded positions have no meaning.
 
         Args:
             x: the tokens, of width D.
-            rotation: by which queries and keys of all N tokens are rotated; None for positions that are not rotary.
+            rotation: the rotation of queries and keys of all N tokens; None for positions that are not rotary.
             padding: True where there is no token; no token attends to it. None for no padding.
             queries: slice of the tokens to return; by default all.
-            context: number of tokens at the front of each row to which all tokens attend. The tokens behind them are
-                attended to by none, not even by themselves. None lets all attend to all.
+            context: if given, all tokens attend only to the first `context` tokens of their row; no token attends to
+                those behind them, not even the token itself. None lets all attend to all.
         """
         keys = slice(context)
         key_mask = None if padding is None else ~padding[:, None, None, keys]

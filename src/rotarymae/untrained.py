@@ -41,7 +41,8 @@ def interpolate_any(
 ) -> Interpolation:
     """Predict observations at queries without training, in the table's units, with bands that include the noise.
 
-    Where a series has no observation of a channel, the table's median and spread of this channel stand in.
+    A query is a time (and channel) at which values are to be predicted. In a channel of which a series has no
+    observation, predictions are based on the table's median and spread of this channel.
 
     Args:
         model: the shipped `any-series`; it is left in evaluation mode.
@@ -49,8 +50,8 @@ def interpolate_any(
             order. Limits ("<5") count as values.
         queries: times and channels for each series, at which to predict. Their positions and errors are not read.
         errors: names of the columns of errors; () without.
-        on_step: called with (pieces done, pieces in all), for progress bars, where a series that is too long for the
-            model counts as several pieces; None for none.
+        on_step: called with (pieces done, pieces in all), for progress bars; a series that is too long for the model
+            counts as several pieces. None for none.
 
     Raises:
         InputError: queries that `check_queries` refuses; a negative standard error.
@@ -102,8 +103,8 @@ def embed_any(
 ) -> np.ndarray:
     """Return one vector for each of S series, float32 [S, D]: the mean over its encoded observations.
 
-    D is the width of the model's decoder, to which observations are encoded. A long series is encoded in pieces, which
-    are weighted by their numbers of observations. `errors` names the last value columns if these are standard errors;
+    D is the width of the model's decoder, whose input the encoded observations are. A long series is encoded in pieces;
+    the mean is over the observations of all pieces. `errors` names the last value columns if these are standard errors;
     `on_step` is called with (pieces done, pieces in all).
     """
     windows, model = _windows(dataset, errors), model.eval()
@@ -131,7 +132,7 @@ class BesideLine:
     line: float
 
     def __str__(self) -> str:
-        """Return a sentence on the errors of both, and on whether training may pay, without its full stop."""
+        """Return a sentence, without full stop, that compares both errors and says whether training may pay."""
         said = (
             f"with a tenth of the observations of {self.compared:,} series hidden, the median error is "
             f"{self.error:.2g} of a series' spread, and the straight line's {self.line:.2g}"
@@ -144,7 +145,7 @@ class BesideLine:
 
 
 def beside_line(model: AnySeries, dataset: SeriesDataset, errors: tuple[str, ...] = ()) -> BesideLine | None:
-    """Hide a tenth of some series' observations, predict them, and compare the errors with a straight line's.
+    """Hide a tenth of some series' observations, predict them by the model and a straight line, and compare the errors.
 
     At most 200 series are used, and in each call the same observations are hidden. `errors` names the last value
     columns if these are standard errors.
@@ -167,7 +168,7 @@ def beside_line(model: AnySeries, dataset: SeriesDataset, errors: tuple[str, ...
 
 
 def _rescaled(parameters: Tensor, factor: np.ndarray, shift: np.ndarray) -> Tensor:
-    """Return Student's t parameters [n, V, 3] of value · factor + shift, both [n, V], given those of the values."""
+    """Return Student's t parameters [n, V, 3] for value · factor + shift (both [n, V]), from those for the value."""
     location, log_scale, freedom = parameters.unbind(-1)
     location = location * torch.from_numpy(factor) + torch.from_numpy(shift)
     return torch.stack([location, log_scale + 2 * torch.from_numpy(factor).log(), freedom], -1)
@@ -176,7 +177,8 @@ def _rescaled(parameters: Tensor, factor: np.ndarray, shift: np.ndarray) -> Tens
 def _windows(dataset: SeriesDataset, errors: tuple[str, ...]) -> Windows:
     """Cut long series into overlapping pieces, about as long as the series in the model's training; others stay whole.
 
-    A piece has 160 observations for each channel, at most 480 values in all, and a quarter in common with the next.
+    A piece has 160 observations for each channel, but at most 480 values in all. It shares a quarter with the next
+    piece.
 
     Args:
         dataset: the series.
@@ -195,20 +197,20 @@ def _windows(dataset: SeriesDataset, errors: tuple[str, ...]) -> Windows:
 def _batches(
     dataset: SeriesDataset, queries: np.ndarray | None, errors: tuple[str, ...], on_step: Step
 ) -> Iterator[tuple[np.ndarray, Tokens, Tensor, Scale]]:
-    """Yield batches of series of similar length, padded to N observations of one value.
+    """Yield batches of series of similar length, as the model's tokens: one value per token, padded to N tokens.
 
-    An observation with V values becomes one for each, in V channels of its series.
+    An observation with V values becomes V tokens, in V channels of its series.
 
     Args:
         dataset: the series.
         queries: number of times at which each series is predicted, which count for the size of a batch; None for none.
-        errors: names of the last value columns, if they hold standard errors; they are no values.
-        on_step: called with (series yielded, series in all) when the caller has done with a batch; None for none.
+        errors: names of the last value columns, if they hold standard errors; they get no tokens.
+        on_step: called with (series yielded, series in all) when the caller has finished a batch; None for none.
 
     Yields:
         (index, tokens, channels, scale): the numbers of the series, int [B]; the model's tokens [B, N], which hold the
-        standardised value and the relative noise at (time, channel from 1); the channel numbers from 0 [B, N]; and what
-        undoes the standardisation of each series.
+        standardised value and the relative noise at (time, channel from 1); the channel numbers from 0, [B, N]; and
+        what undoes the standardisation of each series.
     """
     V = len(dataset.value_names) - len(errors)
     lengths = np.asarray(dataset.lengths)
@@ -235,9 +237,10 @@ def _batches(
 def _typical(dataset: SeriesDataset, V: int) -> np.ndarray:
     """Return the median and the spread of each channel over all series of a table, float64 [2, channels · V].
 
-    They stand in where a series has no observation of a channel. 68 % of the values lie within the spread of the
-    median; where that would be 0, the spread is 1. A channel without values has 0 and 1. The first V value columns are
-    no errors; those of a channel are side by side. Of a large table only `SeriesDataset.sample` is read.
+    They replace the statistics of a series in channels of which it has no observation. The spread is the distance from
+    the median within which 68 % of the values lie, or 1 if that is 0. A channel without values has the median 0 and the
+    spread 1. The first V value columns are used; those of a channel are side by side. Of a large table only
+    `SeriesDataset.sample` is read.
     """
     some = dataset.sample()
     channels, values = channel_index(some), np.asarray(some.values, np.float64)[:, :V]
@@ -252,10 +255,13 @@ def _typical(dataset: SeriesDataset, V: int) -> np.ndarray:
 
 
 def _with_absent(scale: Tensor, typical: np.ndarray, channels: Int[Tensor, "B N"], real: Tensor) -> np.ndarray:
-    """Return each series' scale (or location) of all channels, float64 [B, C], with the table's where it has none.
+    """Complete a statistic (scale or location) of B series by the table's, for channels that a series lacks.
 
-    The scale [B, C] of each series has no meaning for channels that it does not have; the table's [C] is from
-    `_typical`. The channel numbers of observations are those of `_batches`, and `real` is False where there is none.
+    Args:
+        scale: the statistic of each series and channel, [B, C]; without meaning where the series lacks the channel.
+        typical: the table's statistic of each channel, [C], from `_typical`.
+        channels: channel number of each of N observations, from 0.
+        real: False where there is no observation.
     """
     full = np.tile(typical, (len(scale), 1))
     row, seen = real.nonzero()[:, 0].numpy(), channels[real].numpy()
