@@ -98,9 +98,9 @@ def _finite(outputs: Sequence[Tensor], windows: Windows) -> Tensor:
     bad = np.unique(windows.series[~stacked.isfinite().all(1).numpy()])
     if len(bad):
         raise InputError(
-            f"the model's answer to {len(bad)} of {windows.series[-1] + 1} series is NaN or infinite, first to series "
-            f"{bad[0]} (counted from 0). Either its weights are damaged, so load or fit it anew; or the values of this "
-            "series lie far outside the training range, so check their unit."
+            f"the model's output for {len(bad)} of {windows.series[-1] + 1} series is NaN or infinite, "
+            f"first for series {bad[0]} (counted from 0). Either its weights are damaged: load or fit it anew. Or "
+            "values of this series lie far outside the training range: check their unit."
         )
     return stacked
 

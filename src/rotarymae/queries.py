@@ -160,7 +160,7 @@ def grid(dataset: SeriesDataset, points: int) -> Queries:
         InputError: less than one point; more queries than memory could hold; a series observed at several positions.
     """
     if points < 1:
-        raise InputError(f"a grid of {points} points asks nothing; give at least 1.")
+        raise InputError(f"a grid of {points} points has no times; give at least 1 point.")
     _check_size(dataset, points)
     first, last = dataset.times[dataset.offsets[:-1]], dataset.times[dataset.offsets[1:] - 1]
     return Queries.cross(dataset, list(np.linspace(first, last, points, axis=1)))
@@ -178,8 +178,8 @@ def _single_positions(dataset: SeriesDataset, times: Sequence[np.ndarray]) -> li
     if moves.any():
         series = int(np.searchsorted(dataset.offsets, int(moves.argmax()), side="right")) - 1
         raise InputError(
-            f"series {plain(dataset.ids[series])!r} is observed at several positions; times alone do not say where its "
-            f"values are wanted. Ask by a table with the columns of times and {listed(dataset.position_names)}.",
+            f"series {plain(dataset.ids[series])!r} is observed at several positions, so each time to predict needs a "
+            f"position as well. Give a table of times with the columns {listed(dataset.position_names)}.",
             code="positions-needed",
         )
     return [np.repeat(at[None], len(when), axis=0) for at, when in zip(first, times, strict=True)]
@@ -241,8 +241,8 @@ def _check_size(dataset: SeriesDataset, times: int) -> None:
         # Per query its series, time and channel, and per value a mean, a deviation and the edges of two bands, twice.
         size = queries * 8 * (3 + 2 * 6 * len(dataset.value_names)) / 1e9
         raise InputError(
-            f"{times:,} times for {len(dataset):,} series in {channels:,} channels are {queries:,} points, whose "
-            f"answers would take {size:,.0f} GB of memory; ask for at most {MAX_QUERIES:,} points at a time."
+            f"{times:,} times for {len(dataset):,} series in {channels:,} channels are {queries:,} points; predictions "
+            f"would take {size:,.0f} GB of memory. Give times for at most {MAX_QUERIES:,} points in one call."
         )
 
 
@@ -425,7 +425,7 @@ class QueryTable:
         if unknown:
             raise InputError(
                 f"{self.name} asks for series {unknown[0]!r}, which the table of observations does not have; correct "
-                "the id, or leave out its rows."
+                "this id, or leave its rows out."
             )
 
 
@@ -457,7 +457,7 @@ def _check_kind(name: str, unit: str | None, zone: str | None, dataset: SeriesDa
         for unit, zone in ((unit, zone), (dataset.time_unit, dataset.time_zone))
     )
     if asked not in ("numbers", theirs):
-        raise InputError(f"{name} holds {asked}, and the times of the series are {theirs}; give {theirs}.")
+        raise InputError(f"{name} holds {asked}, but the times of the series are {theirs}; give {theirs}.")
 
 
 def check_queries(queries: Queries, dataset: SeriesDataset) -> None:
@@ -473,7 +473,7 @@ def check_queries(queries: Queries, dataset: SeriesDataset) -> None:
     series, n, offsets, channels = len(queries.offsets) - 1, len(queries.times), queries.offsets, queries.channels
     if series != len(dataset):
         raise InputError(
-            f"queries are for {series} series; the data set has {len(dataset)}. Give some, or none, for each."
+            f"queries are for {series} series, but the data set has {len(dataset)}; give queries for the same series."
         )
     if offsets[0] != 0 or offsets[-1] != n or (np.diff(offsets) < 0).any():
         raise InputError(f"the queries' offsets are {listed(offsets)}; they must rise from 0 to the {n} times.")
@@ -481,7 +481,8 @@ def check_queries(queries: Queries, dataset: SeriesDataset) -> None:
         part = getattr(queries, name)
         if part is not None and (part.ndim != axes or len(part) != n):
             raise InputError(
-                f"queries have {n} times and {len(part)} {name} of {part.ndim} axes; give one for each, of {axes} axes."
+                f"queries have {n} times, and {len(part)} {name} of {part.ndim} axes; give one for each time, in an "
+                f"array of {axes} axes."
             )
     if not n:
         raise InputError("there are no times to interpolate at; give at least one.")
@@ -498,15 +499,15 @@ def check_queries(queries: Queries, dataset: SeriesDataset) -> None:
     given = 0 if queries.positions is None else queries.positions.shape[1]
     if given != axes:
         raise InputError(
-            f"queries have positions on {given} axes besides time, and the series have {axes} "
-            f"({listed(dataset.position_names) or 'none'}); give queries the axes of the series.",
+            f"queries have positions on {given} axes besides time, but the series have {axes} "
+            f"({listed(dataset.position_names) or 'none'}); give queries positions on the axes of the series.",
             code="positions-needed",
         )
     if queries.positions is not None and not np.isfinite(queries.positions).all():
         first = int((~np.isfinite(queries.positions)).any(axis=1).argmax())
         raise InputError(f"query {first} (counted from 0) has a position that is NaN or infinite; give finite ones.")
     if (channels is None) != (names is None):
-        advice = "have channels; give one for each query" if names else "have no channels; give queries none"
+        advice = "have channels, queries none; give each a channel" if names else "have no channels; give queries none"
         raise InputError(f"the series {advice}.")
     strange = np.zeros(0) if channels is None or names is None else channels[~np.isin(channels, np.arange(len(names)))]
     if len(strange):
@@ -606,11 +607,11 @@ def _for_each(
     except InputError:
         raise
     except (TypeError, ValueError, pa.ArrowException) as error:  # of numpy or pyarrow: ragged lists, complex numbers
-        raise InputError(f"{name} is no array ({error}); give one for all series, or a list of one for each.") from None
+        raise InputError(f"{name} is no array ({error}); give an array for all, or a list of one for each.") from None
     if len(each) != len(dataset):
         raise InputError(
-            f"{name} is for {len(each)} series; there are {len(dataset)}. Give one array for each series, or a single "
-            "one for all."
+            f"{name} has arrays for {len(each)} series, but there are {len(dataset)}; give one for each series, or one "
+            "for all."
         )
     axes = "a flat array" if most == 1 else f"an array of 1 to {most} axes"
     for i, one in enumerate(each):

@@ -183,7 +183,7 @@ def run_folds(
     started, out = time.monotonic() if started is None else started, Path(out)
     check_folder(out, resume)
     if labels is None:
-        raise InputError("folds are scored by labels, and there are none; give labels (--labels, --label).")
+        raise InputError("a cross-validation is scored by labels, and there are none; give labels (--labels, --label).")
     _, rows, strata = labelled(dataset, as_targets(labels), task, config)
     every, series = [Fold(number + 1, folds, split_by) for number in range(folds)], len(dataset)
     shares = 0.0, config.validation_fraction

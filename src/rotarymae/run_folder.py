@@ -73,9 +73,9 @@ def check_folder(out: Path, resume: bool) -> None:
     if not resume:
         raise InputError(f"{out} is not empty; choose a new folder, or continue its run by --resume.")
     if not (out / "training").is_dir():
-        raise InputError(f"{out} holds something, but no run that could be resumed; choose a new folder.")
+        raise InputError(f"{out} holds files, but no run that could be resumed; choose a new folder.")
     if (out / "metrics.json").exists():
-        raise InputError(f"{out} holds a finished run; there is nothing to resume. Choose a new folder for another.")
+        raise InputError(f"{out} holds a finished run; there is nothing to resume. Choose a new folder for a new run.")
 
 
 def identify(
@@ -136,7 +136,7 @@ def open_folder(out: Path, identity: dict[str, Any]) -> None:
         before = identity
     except (ValueError, TypeError):  # no JSON, or no object
         raise InputError(
-            f"{out / IDENTITY} is damaged, so that the run cannot be resumed; choose a new folder."
+            f"{out / IDENTITY} is damaged, so that the run cannot be resumed; start it anew in a new folder."
         ) from None
     changed = [name for name in {**before, **identity} if before.get(name) != identity.get(name)]
     if changed:
@@ -147,8 +147,8 @@ def open_folder(out: Path, identity: dict[str, Any]) -> None:
             for name in changed[:5]
         ]
         raise InputError(
-            f"the run in {out} differs: {'; '.join(differences)}. Resume with the same data and settings, or "
-            "choose another folder."
+            f"the run in {out} differs from this one: {'; '.join(differences)}. Resume with the same data and settings, "
+            "or choose another folder."
         )
     remove_leftovers(out, (*RESULTS, MODEL))
     remove_leftovers(out / "training", (IDENTITY.name,))

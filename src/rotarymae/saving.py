@@ -202,12 +202,12 @@ def check_replaceable(folder: str | Path) -> None:
         others = sorted(path.name for path in folder.iterdir() if path.name not in (*FILES, PARTNERS_FOLDER))
         if others:
             raise InputError(
-                f"{folder} holds {', '.join(others[:3])}, which is no part of a model; choose a new folder."
+                f"{folder} holds {', '.join(others[:3])}, which is no part of a saved model; choose a new folder."
             )
         if any(folder.iterdir()) and not _is_model(folder):
             raise InputError(
-                f"{folder} holds files with the names of a model's that this library did not write, and saving would "
-                "replace them; choose a new folder."
+                f"{folder} has files named like those of a saved model, but this library did not write them, and "
+                "saving would replace them; choose a new folder."
             )
     elif folder.exists():
         raise InputError(f"{folder} is a file, and a model is saved as a folder; choose another path.")
@@ -271,7 +271,7 @@ def read(folder: Path) -> dict[str, Any]:
             model, known = modules.get("autoencoder", modules["model"]), cast(Any, modules.get("preprocessor"))
             if not isinstance(model, MaskedAutoencoder) or getattr(known, "kind", None) != "observations":
                 raise InputError(
-                    "it has a calibration, and its model does not interpolate series: its files do not belong together."
+                    "it has a calibration, but its model does not interpolate series: they are from different runs."
                 )
             modules["calibration"] = Calibration.of(known, model.likelihood)
     except (InputError, KeyError, TypeError, ValueError, RuntimeError, OverflowError) as error:  # torch's, for size
@@ -306,19 +306,19 @@ def check_parts(pipeline: Pipeline) -> None:
     config, known = encoder_of(pipeline.model).config, pipeline.preprocessor
     of_tokens = operator.attrgetter("features", "axes", "input_features")
     if pipeline.autoencoder is not None and of_tokens(pipeline.autoencoder.config) != of_tokens(config):
-        raise InputError("the autoencoder and the model read tokens of different sizes: they do not belong together.")
+        raise InputError("the autoencoder and the model read tokens of different sizes: they are from different runs.")
     if known is not None:
         known.check_statistics()
         if of_tokens(known) != of_tokens(config):
             raise InputError(
                 f"the preprocessor makes tokens of {known.features} features and {known.axes} axes, with "
-                f"{known.input_features} further inputs; the model asks for {config.features} and {config.axes}, with "
-                f"{config.input_features}."
+                f"{known.input_features} further inputs, but the model reads {config.features} and {config.axes}, with "
+                f"{config.input_features}: they are from different runs."
             )
         if getattr(pipeline.model, "static_features", 0) != known.static_features and pipeline.labels is not None:
             raise InputError(
-                f"the preprocessor makes {known.static_features} static features, and the model reads "
-                f"{getattr(pipeline.model, 'static_features', 0)}: they do not belong together."
+                f"the preprocessor makes {known.static_features} static features, but the model reads "
+                f"{getattr(pipeline.model, 'static_features', 0)}: they are from different runs."
             )
     if pipeline.calibration is not None:
         pipeline.calibration.check()
@@ -327,8 +327,8 @@ def check_parts(pipeline: Pipeline) -> None:
         if not isinstance(pipeline.model, pipeline.labels.head) or outputs != pipeline.labels.outputs:
             raise InputError(
                 f"the labels ({pipeline.labels.task}) need a {pipeline.labels.head.__name__} of "
-                f"{pipeline.labels.outputs} outputs, and the model is a {type(pipeline.model).__name__} of "
-                f"{outputs or 'none'}: they do not belong together."
+                f"{pipeline.labels.outputs} outputs, but the model is a {type(pipeline.model).__name__} of "
+                f"{outputs or 'none'}: they are from different runs."
             )
 
 
@@ -346,7 +346,7 @@ def _built(settings: dict[str, Any], tensors: int) -> nn.Module:
     """
     if set(settings) != {"kind", "config", "head"}:
         raise InputError(
-            f"the settings of a model are kind, config and head, and {', '.join(sorted(settings))} are given."
+            f"the settings of a model must be kind, config and head, but are {', '.join(sorted(settings))}."
         )
     choose("kind", settings["kind"], tuple(KINDS))
     config, head = from_fields(RoMAEConfig, settings["config"], "config"), settings["head"]
@@ -357,7 +357,7 @@ def _built(settings: dict[str, Any], tensors: int) -> nn.Module:
         raise InputError(f"a {settings['kind']} cannot have the head {head!r}; the file is damaged, or was edited.")
     members = (head or {}).get("members", 1)
     if type(members) is not int or members > tensors:
-        raise InputError(f"its settings ask for {members!r} members, and the file of weights has {tensors} tensors.")
+        raise InputError(f"its settings ask for {members!r} networks, but the file of weights has {tensors} tensors.")
     with torch.device("meta"):
         return kind(config) if head is None else kind(Encoder(config), **head)
 
@@ -386,7 +386,7 @@ def _partners(folder: Path, labels: Labels | None) -> Predictor:
         raise ModelDirectoryError(f"{folder} is for {partners.task}, and the model {kind}; take both from one run.")
     if any(len(outputs) != labels.outputs for outputs in partners.errors.values()):
         raise ModelDirectoryError(
-            f"{folder} holds errors of another number of outputs than the model's {labels.outputs}; take both from one "
-            "run."
+            f"{folder} has prediction errors for another number of outputs than the model's {labels.outputs}; take "
+            "both from one run."
         )
     return partners

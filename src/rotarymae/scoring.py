@@ -211,7 +211,7 @@ def evaluate_predictions(
     targets = one_per_series(targets, len(dataset))
     rows = np.flatnonzero(has_label(targets))
     if not len(rows):
-        raise InputError("no series has a label; give the labels of some.")
+        raise InputError("no series has a label; give labels for at least some series.")
     truth = labels.truth(targets[rows])
     part = dataset.select(rows)
     every, choice = pipeline.every(part, on_step), pipeline.predictor.choice
@@ -221,8 +221,8 @@ def evaluate_predictions(
         begun = np.flatnonzero(np.isfinite(since[rows]))
         if not len(begun):
             raise InputError(
-                "no labelled series has an observation that the column of --first flags, from which --at could count; "
-                "name another column, or leave --first out."
+                "--at counts from the first observation that the column of --first flags, and no labelled series has "
+                "such an observation; name another column, or leave --first out."
             )
         each = {name: known_at(part.select(begun), since[rows[begun]] + span) for name, span in spans.items()}  # pyright: ignore
         scored = {
@@ -538,8 +538,8 @@ def evaluate_forecasts(
     answered = np.add.reduceat(asked, copies.offsets[:-1]) > 0
     if not answered.any():
         raise InputError(
-            f"no observation lies within {horizon:.6g} after a time in the second half of its series; give a longer "
-            "horizon."
+            f"forecasts start in the second half of each series, and no observation follows within {horizon:.6g}; give "
+            "a longer horizon."
         )
     part, rows = copies.select(np.flatnonzero(answered)), np.repeat(answered, copies.lengths)
     visible, hidden = part.mask_observations(ahead[rows] <= 0), part.mask_observations(asked[rows])

@@ -122,8 +122,9 @@ class SplitColumn:
         others = sorted(words - set(PART_WORDS))
         if others and {PART_WORDS.get(word) for word in words} & {TRAIN, TEST}:
             raise InputError(
-                f"the column {self.name!r} says {listed(sorted(words & set(PART_WORDS)))} and also {listed(others)}; "
-                "only train, validation and test are parts. Write one of these, or leave the other series out."
+                f"the column {self.name!r} has {listed(sorted(words & set(PART_WORDS)))} and also {listed(others)}; a "
+                "column that names the parts of the split may have train, validation and test only. Correct the "
+                "others, or leave these series out."
             )
         if not words or others or not all(isinstance(value, str) for value in there):
             return None
@@ -156,8 +157,8 @@ class Fold:
         """Raise InputError for a column whose words name the parts, such as train and test."""
         if self.column is not None and self.column.named_parts() is not None:
             raise InputError(
-                f"the column {self.column.name!r} names the parts itself, and folds are to be drawn; leave out one of "
-                "folds and split_by."
+                f"the column {self.column.name!r} names the parts of the split (such as train), but a cross-validation "
+                "draws folds; leave out one of both, folds or split_by."
             )
 
     @property
@@ -297,8 +298,7 @@ def fold_of(series: int, classes: np.ndarray | None, groups: np.ndarray | None, 
     count, noun = (series, "series") if groups is None else (len(np.unique(groups)), "groups")
     if not 2 <= folds <= count:
         raise InputError(
-            f"folds is {folds}, and there are {count:,} {noun} to divide; wanted at least 2 folds, and no more than "
-            f"{noun}."
+            f"folds is {folds}; wanted at least 2, and at most one for each of the {count:,} {noun} to divide."
         )
     kinds = np.zeros(series, np.int64) if classes is None else np.unique(classes, return_inverse=True)[1]
     if np.bincount(kinds).max() < folds:  # no class can be in each: there is nothing to stratify
@@ -340,9 +340,8 @@ def some_groups(groups: np.ndarray, classes: np.ndarray | None, share: float, se
         if not whole and (classes is None or np.isin(classes, classes[~held]).all()):
             return held
     raise InputError(
-        f"to hold out {share:.0%} of the series, {folds} choices of whole groups were tried, and each holds all series "
-        "of some class, which training would then lack. Hold out another share, split by another column, or leave such "
-        "a class out."
+        f"to hold out about {share:.0%} of the series in whole groups, {folds} choices were tried; each would leave "
+        "training without some class. Hold out another share, split by another column, or leave such a class out."
     )
 
 
@@ -363,13 +362,13 @@ def _parts(part_of: np.ndarray, rows: np.ndarray, classes: np.ndarray | None, by
         lost = np.setdiff1d(classes[~trained], classes[trained])
         if len(lost):
             raise InputError(
-                f"{by} every series of the class {listed(lost)} is held out, so that nothing could learn it. Hold out "
-                "less (holdout), split by another column, or leave this class out."
+                f"every series of the class {listed(lost)} is held out (split {by}), so that it could not be learnt. "
+                "Hold out less (holdout), split by another column, or leave this class out."
             )
     labelled = np.isin(np.arange(len(part_of)), rows)
     train, choosing, test = (np.flatnonzero(labelled & (part_of == part)) for part in (TRAIN, VALIDATION, TEST))
     if not len(train):
-        raise InputError(f"{by} no series is left to train on; hold out less (holdout), or split by another column.")
+        raise InputError(f"no series is left to train on (split {by}); hold out less, or split by another column.")
     unlabelled, left_out = (np.flatnonzero(~labelled & one) for one in (part_of == TRAIN, part_of != TRAIN))
     return Split(train, choosing, test, unlabelled, left_out)
 
@@ -419,8 +418,8 @@ def split_off(rows: np.ndarray, classes: np.ndarray | None, share: float, seed: 
         rest, part = train_test_split(order, test_size=share, random_state=seed % 2**32, stratify=stratify)
     except ValueError:
         raise InputError(
-            f"a share of {share} of {len(rows)} series cannot be held out, as each part needs a series; hold out "
-            "another share, or give more series."
+            f"a share of {share} of {len(rows)} series cannot be held out, because each part needs a series; "
+            "hold out another share, or give more series."
         ) from None
     rest, part = np.asarray(rest), np.asarray(part)
     if by is not None:

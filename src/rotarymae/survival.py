@@ -80,11 +80,12 @@ class EventTimes(Target):
         checked = _event_times(one_per_series(targets, series))
         if not checked["event"].any():
             raise InputError(
-                "the event was seen in no series; without one there is no risk to learn. Check the column of events."
+                "the event happened in no series, so there is nothing to learn; check the column of events (1 or true "
+                "where it happened)."
             )
         if not (checked["time"][checked["event"]] > 0).any():
             raise InputError(
-                "every event is at the time 0, so that there is no time to an event to learn; check the durations."
+                "every event happened at the time 0, so there is no time to an event to learn; check the durations."
             )
         return checked
 
@@ -113,9 +114,9 @@ class EventTimes(Target):
         alike = float(spearmanr(spans, time).statistic)  # pyright: ignore
         if alike > SAME_ORDER:
             warnings.warn(
-                f"the longer a series was observed, the longer its duration (rank correlation {alike:.2f}): where "
-                "observations go on until the event, their last time tells it. Keep only observations before some time "
-                "(--until), and durations from then on.",
+                f"the longer a series was observed, the longer its duration (rank correlation {alike:.2f}): if series "
+                "are observed until the event, the last observation reveals when it was. Keep only observations before "
+                "some time (--until), and durations from then on.",
                 InputWarning,
                 stacklevel=3,
             )
@@ -295,7 +296,7 @@ def event_times(time: Any, event: Any, time_name: str = "time", event_name: str 
     strange = [word for word in words if word not in STATUS_WORDS]
     if strange:
         raise InputError(
-            f"{event_name!r} holds {listed(dict.fromkeys(strange))}; wanted 1 or true where the event was seen, and 0 "
+            f"{event_name!r} holds {listed(dict.fromkeys(strange))}; wanted 1 or true where the event happened, and 0 "
             "or false where the series was censored."
         )
     out["event"][known] = [STATUS_WORDS[word] for word in words]
@@ -310,8 +311,9 @@ def _event_times(given: np.ndarray) -> np.ndarray:
     names = given.dtype.names or ()
     if len(names) != 2:
         raise InputError(
-            "a time to an event needs for each series whether the event was seen, and the duration: a structured "
-            "array with these two fields, as scikit-survival's Surv, or two columns (--duration days --event died)."
+            "times to an event need two things for each series: whether the event happened, and the duration. Give a "
+            "structured array with these two fields, as scikit-survival's Surv, or two columns (--duration days "
+            "--event died)."
         )
     return event_times(given[names[1]], given[names[0]], names[1], names[0])
 

@@ -186,7 +186,7 @@ def numbers_of(targets: Any, series: int) -> np.ndarray:
         ) from None
     if np.isinf(numbers).any():
         first = int(np.isinf(numbers).any(1).argmax())
-        raise InputError(f"the label of series {first} (counted from 0) is infinite; give a finite number, or none.")
+        raise InputError(f"the label of series {first} (counted from 0) is infinite; give a finite number or none.")
     large = np.abs(numbers) > LARGEST_TARGET
     if large.any():
         first = int(large.any(1).argmax())
@@ -213,7 +213,7 @@ def as_targets(targets: Any) -> np.ndarray:
         unequal = objects.ndim == 1 and (are_mixed(objects) or not has_label(objects).all())
         return objects if unequal else np.asarray(targets)
     except ValueError:
-        raise InputError("the labels are lists of unequal length; give every series as many numbers.") from None
+        raise InputError("the labels have unequal lengths; give every series the same number of values.") from None
 
 
 def has_label(targets: Any) -> np.ndarray:
@@ -265,7 +265,7 @@ def one_per_series(targets: Any, series: int) -> np.ndarray:
     number of targets than `series`, lists of unequal length, and if `series` is 0.
     """
     if not series:
-        raise InputError("no series has a label; give the labels of some.")
+        raise InputError("no series has a label; give labels for at least some series.")
     given = as_targets(targets)
     if given.ndim == 0 or len(given) != series:
         count = "one value" if given.ndim == 0 else f"{len(given)} labels"

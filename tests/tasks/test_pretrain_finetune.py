@@ -88,13 +88,13 @@ def test_answers_that_are_no_numbers_are_refused(pretrained, data):
     model = Classifier(copy.deepcopy(pretrained.model.encoder), 2).eval()
     torch.nn.init.constant_(model.head.weight, 3e38)
     torch.nn.init.constant_(model.norm.weight, 3e38)
-    with refuses(f"of {len(data)} series is NaN or infinite", "first to series 0", "damaged"):
+    with refuses(f"of {len(data)} series is NaN or infinite", "first for series 0", "damaged"):
         Pipeline(pretrained.preprocessor, model, labels=labels).outputs(data)
     torch.nn.init.constant_(model.encoder.projection.weight, 3e38)
     torch.nn.init.constant_(model.encoder.projection.bias, 3e38)
     windows = pretrained.preprocessor.replace(window=2, overlap=0)  # several pieces of a series are one series
     for preprocessor in (pretrained.preprocessor, windows):
-        with refuses(f"to {len(data)} of {len(data)} series is NaN or infinite", "series 0"):
+        with refuses(f"for {len(data)} of {len(data)} series is NaN or infinite", "series 0"):
             embed(Pipeline(preprocessor, model), data)
 
 
