@@ -147,8 +147,8 @@ def open_folder(out: Path, identity: dict[str, Any]) -> None:
             for name in changed[:5]
         ]
         raise InputError(
-            f"the run in {out} differs from this one: {'; '.join(differences)}. Resume with the same data and settings, "
-            "or choose another folder."
+            f"the run in {out} differs from this one: {'; '.join(differences)}. Resume with the same data and "
+            "settings, or choose another folder."
         )
     remove_leftovers(out, (*RESULTS, MODEL))
     remove_leftovers(out / "training", (IDENTITY.name,))

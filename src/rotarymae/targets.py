@@ -70,9 +70,10 @@ class Target(ABC):
         return 1
 
     def decided(self, truth: np.ndarray, unseen: np.ndarray, config: FitConfig, reporter: Reporter) -> Self:
-        """Return the labels with weights by which classes are decided from probabilities; this method returns `self`.
+        """Choose how a class is decided from probabilities; return the labels with this choice.
 
-        `ClassLabels` overrides it. The base method ignores all arguments.
+        Only `ClassLabels` decides classes, and overrides this method. This base method ignores all arguments and
+        returns `self`.
 
         Args:
             truth: encoded targets of the training series, followed by those of the n validation series.
@@ -120,7 +121,9 @@ class Target(ABC):
 
     @abstractmethod
     def change(self, whole: Tensor, without: Tensor) -> np.ndarray:
-        """Return by how much each of n observations of a series changes its prediction, float [n].
+        """Return how much each of n observations matters to the prediction for a series, float [n].
+
+        The prediction from all observations is compared with that without this one. Each subclass has its measure.
 
         Args:
             whole: the model's outputs [1, outputs] for the series.

@@ -750,9 +750,14 @@ def finetune(
 
 
 def _known_tokens(windows: Windows, ends: np.ndarray, preprocessor: Any) -> np.ndarray:
-    """Count the tokens of each of W windows that are known at the times `ends` [S, k] of their series: int [W, k].
+    """Count the tokens that are left of each of W windows if its series is cut off at each of k times: int [W, k].
 
-    Windows are pieces of long series. The first token of a window always counts. `preprocessor` makes the tokens.
+    Windows are pieces of S long series. The first token of a window always counts.
+
+    Args:
+        windows: the windows, which know their series.
+        ends: [S, k], the times; observations later than these are cut off.
+        preprocessor: turns observations into tokens.
     """
     dataset, first = windows.dataset, np.zeros(len(windows.dataset.times), bool)
     first[dataset.offsets[:-1]] = True
