@@ -89,7 +89,7 @@ def neighbours(observed: Observed, positions: Float[Tensor, "S M A"], features: 
 
 
 def flat_queries(positions: Float[Tensor, "S M A"], features: int) -> tuple[Float[Tensor, "R M"], Float[Tensor, "R M"]]:
-    """Repeat the queries of each series for each of its features: return their times, and their channels.
+    """Repeat the queries (positions to predict at) of each series for each of its features; return times and channels.
 
     `Observed` has a row for each feature of each series, and neighbours of all M queries are looked up in each row.
     Both results thus have R = S · `features` rows. `positions` are times (A = 1), or times and channels (A = 2); for A
@@ -100,10 +100,10 @@ def flat_queries(positions: Float[Tensor, "S M A"], features: int) -> tuple[Floa
 
 
 def by_query(part: Shaped[Tensor, "R M 1 *rest"], features: int) -> Shaped[Tensor, "S M V *rest"]:
-    """Reorder what was computed at the queries of `flat_queries`, from a row per feature to one array per series.
+    """Undo `flat_queries`: reorder results with a row per series and feature, [S · V, M, 1, ...], to [S, M, V, ...].
 
-    `part` has a row for each of V = `features` values of each of S series, with M queries. Its third axis, of length 1,
-    is dropped.
+    There are S series with M queries (positions to predict at), and V = `features` values. The third axis of `part` is
+    dropped.
     """
     return part[:, :, 0].unflatten(0, (-1, features)).transpose(1, 2)
 
@@ -209,10 +209,10 @@ class NeighbourHead(nn.Module):
         near: Float[Tensor, "B M V K"],
         corrected: Bool[Tensor, "B M V"] | None = None,
     ) -> Float[Tensor, "B M out"]:
-        """Return the P parameters of the predicted distribution of each of V values at M queries, P · V numbers each.
+        """Return the P parameters of the predicted distribution of V values at M queries (positions to predict at).
 
-        First are the V means, each the straight line between the query's neighbours plus a learnt correction; then the
-        V second parameters (such as the spread), and so on.
+        Of the P · V numbers per query, the first V are the means: the straight line between the query's neighbours plus
+        a learnt correction. Then come the V second parameters (such as the spread), and so on.
 
         Args:
             tokens: the decoder's token of each query, of width D, in B rows.

@@ -90,7 +90,7 @@ class Pipeline:
     calibration: Calibration | None = None
 
     def __post_init__(self) -> None:
-        """Raise InputError for a model of a class that no pipeline has; set `autoencoder` if the model is one."""
+        """Raise InputError for a model of a class that no pipeline has; set `autoencoder` to a MaskedAutoencoder."""
         if KINDS.get(type(self.model).__name__) is not type(self.model):
             raise InputError(f"the model is a {type(self.model).__name__}; wanted one of {', '.join(KINDS)}.")
         if isinstance(self.model, MaskedAutoencoder):

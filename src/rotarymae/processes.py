@@ -413,7 +413,7 @@ def _mixture(
     variance: Float[Tensor, "U k m"],
     curve: Float[Tensor, "U k m"],
 ) -> Answer:
-    """Combine what k kernels predict for m queries in each of U rows into one prediction, that of their mixture.
+    """Combine what k kernels predict at m times in each of U rows into one prediction, that of their mixture.
 
     The fields of the result are [U, m].
 
@@ -549,10 +549,10 @@ def fit_joint(
 
 
 def mix(first: Answer, second: Answer, share: Float[Tensor, "*shape"]) -> Answer:
-    """Combine two predictions of the same queries into one, that of their mixture.
+    """Combine two predictions for the same times into one, that of their mixture.
 
-    Its standard deviations, logarithms like those of both, and its disagreement grow with the distance between both
-    means.
+    Standard deviations are logarithms, in both predictions and in the result. Those of the result, and its
+    disagreement, grow with the distance between both means.
 
     Args:
         first, second: the predictions, with fields of one shape.

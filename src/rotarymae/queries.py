@@ -36,7 +36,7 @@ class WindowBlend(NamedTuple):
     weight: np.ndarray
 
     def mixed(self, answers: np.ndarray) -> np.ndarray:
-        """Return one prediction for each of n queries, [n, V, P]: the weighted mean of those from different windows.
+        """Return a prediction for each of n queries (times to predict at), [n, V, P]: a weighted mean over windows.
 
         Args:
             answers: the m predictions, [m, V, P], in the order of `query`: P numbers for each of V values.
@@ -67,11 +67,13 @@ class Queries:
 
     @property
     def lengths(self) -> np.ndarray:
-        """Number of queries of each of S series, int [S]."""
+        """Number of queries (times to predict at) of each of S series, int [S]."""
         return np.diff(self.offsets)
 
     def distinct_times(self) -> tuple[Queries, np.ndarray]:
-        """Return one query per different time (and position) of a series, for models that predict all channels at once.
+        """Return queries (times to predict at) without repeats: one per different time (and position) of each series.
+
+        They are for models that predict all channels of a time at once.
 
         Returns:
             A pair (distinct, index). `distinct` has the queries, sorted by time (then position) in each series, without
@@ -86,7 +88,7 @@ class Queries:
         return Queries(keys[:, 1], None, offsets, positions=positions), index.reshape(-1)
 
     def of_windows(self, windows: Windows) -> tuple[Queries, WindowBlend]:
-        """Assign n queries to windows, the overlapping pieces of long series that a model reads one by one.
+        """Assign n queries (times to predict at) to windows, the overlapping pieces in which a model reads long series.
 
         A query belongs to the window whose edges are farthest away from it. Around the middle of the overlap of two
         windows it is given to both.
@@ -117,7 +119,7 @@ class Queries:
         channels: Sequence[np.ndarray] | None = None,
         positions: Sequence[np.ndarray] | None = None,
     ) -> Queries:
-        """Create queries at given times of each series, in each of its channels, without errors.
+        """Create queries (times to predict at) from the times of each series, in each channel, without errors.
 
         In a series with channels, first come all times in its first channel, then all in its second, and so on.
 
@@ -148,9 +150,9 @@ class Queries:
 
 
 def grid(dataset: SeriesDataset, points: int) -> Queries:
-    """Create queries at evenly spaced times of each series, from its first to its last observation, in all channels.
+    """Create queries (times to predict at), evenly spaced from each series' first to its last observation.
 
-    In each series, first come all times in one channel, then all in the next, and so on.
+    They are in all channels: in each series, first come all times in one channel, then all in the next, and so on.
 
     Args:
         dataset: the series.
@@ -186,7 +188,7 @@ def _single_positions(dataset: SeriesDataset, times: Sequence[np.ndarray]) -> li
 
 
 def curves(visible: SeriesDataset, hidden: SeriesDataset, points: int) -> Queries:
-    """Create queries to draw curves at: evenly spaced times of each series, in the channels in which it was observed.
+    """Create queries (times to predict at) to draw curves: evenly spaced, in the observed channels of each series.
 
     The times of a series reach from its first to its last observation, visible or hidden. If series have positions
     besides time, those of the queries are interpolated linearly between observations. In each series, first come all
@@ -210,7 +212,7 @@ def curves(visible: SeriesDataset, hidden: SeriesDataset, points: int) -> Querie
 
 
 def queries_at(dataset: SeriesDataset, times: Sequence[float | str] | np.ndarray) -> Queries:
-    """Create queries at the same times in every series and all its channels.
+    """Create queries (times to predict at), the same times in every series and all its channels.
 
     In each series, first come all times in one channel, then all in the next, and so on.
 
@@ -234,7 +236,7 @@ def queries_at(dataset: SeriesDataset, times: Sequence[float | str] | np.ndarray
 
 
 def _check_size(dataset: SeriesDataset, times: int) -> None:
-    """Raise InputError if `times` times in each channel of each series would make more than 100 million queries."""
+    """Raise InputError if predictions at `times` times in each channel of each series would be over 100 million."""
     channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
     queries = times * len(dataset) * channels
     if queries > MAX_QUERIES:
@@ -271,7 +273,7 @@ class QueryTable:
         return self.rows.ids.tolist()
 
     def in_order(self, answers: pa.Table) -> pa.Table:
-        """Return predictions as a table with this table's order of rows, names of columns, and further columns.
+        """Return predictions as a table whose rows, column names and further columns are those of this table of times.
 
         If this table has no column of channels, each of its rows becomes one row for each channel. Ids, times and
         channels are copied from this table, unless it holds them as texts: then they are taken from `answers`. Times
@@ -379,13 +381,13 @@ class QueryTable:
         return cls(name, rows, table, (id, time, channel), clock)
 
     def queries(self, dataset: SeriesDataset) -> Queries:
-        """Create the queries of this table in the order of a data set's series; rows of one series keep their order.
+        """Convert the table to queries (times to predict at), in the order of the series of a data set.
 
-        Ids are compared as text. Rows for other series are left out, and a series without a row has no query. If the
-        data set has channels and this table has none, each row becomes a query in every channel: the first row in all
-        channels, then the second, and so on. If the data set has no channels, the channels of this table are not read.
-        If the data set has dates, dates without a time zone are read in its zone, and numbers are days since 1970-01-01
-        UTC.
+        Rows of one series keep their order. Ids are compared as text. Rows for other series are left out, and a series
+        without a row has no query. If the data set has channels and this table has none, each row becomes a query in
+        every channel: the first row in all channels, then the second, and so on. If the data set has no channels, the
+        channels of this table are not read. If the data set has dates, dates without a time zone are read in its zone,
+        and numbers are days since 1970-01-01 UTC.
 
         Raises:
             InputError: a channel that the data set does not have; dates or durations, if the times of the data set are
@@ -430,7 +432,7 @@ class QueryTable:
 
 
 def as_queries(dataset: SeriesDataset, preprocessor: ObservationPreprocessor | None = None) -> Queries:
-    """Create a query at every observation of a data set, in their order, to compare predictions with what was observed.
+    """Create a query (a time to predict at) at every observation, in their order, to compare predictions with values.
 
     Args:
         dataset: the observations.
@@ -461,7 +463,7 @@ def _check_kind(name: str, unit: str | None, zone: str | None, dataset: SeriesDa
 
 
 def check_queries(queries: Queries, dataset: SeriesDataset) -> None:
-    """Check that queries have valid shapes and numbers, and fit the series of a data set.
+    """Check that queries (times to predict at) have valid shapes and numbers, and fit the series of a data set.
 
     Raises:
         InputError: another number of series; no query at all (a single series may have none); arrays whose lengths or
@@ -531,7 +533,7 @@ class AnswerShape(NamedTuple):
 
 
 def queries_from(dataset: SeriesDataset, X: Any, at: Any = None, positions: Any = None) -> tuple[Queries, AnswerShape]:
-    """Create queries in all channels of each series at times that a user gave as an array, a list or dates.
+    """Create queries (times to predict at) in all channels of each series, from times in any form that a user may give.
 
     Args:
         dataset: the series of `X`, already read.
@@ -623,7 +625,7 @@ def _for_each(
 
 
 def shape_answers(answers: np.ndarray, queries: Queries, shape: AnswerShape) -> Any:
-    """Bring the flat predictions of V values at n queries, [n, V], into the form in which the user gave the series.
+    """Bring flat predictions of V values at n queries (times), [n, V], into the form in which the user gave the series.
 
     Args:
         answers: predictions, in the order of the queries.

@@ -325,13 +325,13 @@ def interpolation_columns(
     answers: Interpolation,
     time_zone: str | None = None,
 ) -> dict[str, Any]:
-    """Return predicted values at n queries as columns of a table, {name: Arrow array [n]}.
+    """Return predicted values at n queries (times to predict at) as columns of a table, {name: Arrow array [n]}.
 
-    They are "time" (a date, if there is a zone) and "channel" (if there are channels); then for each column of values
-    NAME (the predicted mean), NAME_std, and the edges of each band, such as NAME_lower95 and NAME_upper95, as far as
-    `answers` has them; last "distance", the time to the nearest observation of the series in the same channel, empty if
-    there is none. A column of values that has the name of a column before it, or "distance", becomes NAME_value. If a
-    column of values is itself called NAME_std, say, the new one becomes NAME_predicted_std.
+    The columns are "time" (a date, if there is a zone) and "channel" (if there are channels); then for each column of
+    values NAME (the predicted mean), and as far as `answers` has them NAME_std and the edges of each band, such as
+    NAME_lower95 and NAME_upper95; last "distance", the time to the nearest observation of the series in the same
+    channel, empty if there is none. A column of values becomes NAME_value if an earlier column or "distance" has its
+    name. If a column of values is called NAME_std, the one that is added is called NAME_predicted_std.
 
     Args:
         times: [n] times of the queries, for dates days since 1970-01-01 UTC.
@@ -353,9 +353,9 @@ def interpolation_columns(
 
 
 def _column_of_value(name: str, what: str, value_names: Sequence[str]) -> str:
-    """Return the name of a column with a kind of prediction (`what`) of the values `name`: "flux", "std" → "flux_std".
+    """Name the column for a statistic `what` of predictions of the values `name`: "flux" and "std" → "flux_std".
 
-    If `value_names`, the names of the columns of values, has this name, it is "flux_predicted_std" instead.
+    If there already is a column of values of this name (in `value_names`), it is "flux_predicted_std" instead.
     """
     column = f"{name}_{what}"
     return f"{name}_predicted_{what}" if column in value_names else column

@@ -333,15 +333,15 @@ def check_parts(pipeline: Pipeline) -> None:
 
 
 def _built(settings: dict[str, Any], tensors: int) -> nn.Module:
-    """Build a model from its settings, without memory for weights (on the meta device).
+    """Build a model from its saved settings, without memory for weights (on torch's meta device).
 
     Args:
         settings: {"kind": name of the class, "config": fields of `RoMAEConfig`, "head": settings of the head or None}.
-        tensors: number of saved tensors. A damaged file may ask for any number of blocks or members; more than this
-            are refused before they take memory.
+        tensors: number of saved tensors. A damaged file may ask for any number of blocks or networks; more than there
+            are tensors are refused before they take memory.
 
     Raises:
-        InputError: settings that no model has, or more blocks or members than tensors.
+        InputError: settings that no model has, or more blocks or networks than tensors.
         TypeError: a head with unknown settings.
     """
     if set(settings) != {"kind", "config", "head"}:
@@ -363,14 +363,14 @@ def _built(settings: dict[str, Any], tensors: int) -> nn.Module:
 
 
 def _partners(folder: Path, labels: Labels | None) -> Predictor:
-    """Load the predictor with the methods next to the network, such as boosted trees; check that it fits the labels.
+    """Load the saved partners of the network (other methods, such as boosted trees); check that they fit the labels.
 
     Args:
-        folder: the folder of these methods, which exists.
-        labels: labels of the pipeline; None is refused, as the methods predict labels.
+        folder: the folder of the partners, which exists.
+        labels: labels of the pipeline; None is refused, as partners predict labels.
 
     Raises:
-        ModelDirectoryError: files that are damaged, of another task than the labels, or with a regression's errors of
+        ModelDirectoryError: files that are damaged, of another task than the labels, or with a regression's errors for
             another number of outputs; no labels.
     """
     try:

@@ -248,11 +248,11 @@ def _surroundings_in_space(visible: Tokens, positions: Float[Tensor, "B M A"], f
 
 
 def outputs(positions: Float[Tensor, "B M A"], preprocessor: ObservationPreprocessor) -> Int[Tensor, "B M V"]:
-    """Return, for V values at M queries in B rows, the number of the channel and value column that each belongs to.
+    """Return which channel and value column each of V values at M queries (positions to predict at) belongs to.
 
-    The pairs are numbered from 0: all value columns of the first channel, then all of the second, and so on.
-    `Calibration` uses the same numbers. The last of the A axes of `positions` gives the channel. If the series have no
-    channels, or a token holds all channels of a time, the number is the value's place in its token.
+    It is a number that counts pairs of channel and column from 0: all value columns of the first channel, then all of
+    the second, and so on, as in `Calibration`. The last of the A axes of `positions` gives the channel. If the series
+    have no channels, or a token holds all channels of a time, the number is the value's place in its token.
     """
     value = torch.arange(preprocessor.features, device=positions.device)
     if preprocessor.channel_names is None or preprocessor.join_times:
@@ -262,5 +262,5 @@ def outputs(positions: Float[Tensor, "B M A"], preprocessor: ObservationPreproce
 
 
 def log_distance(around: Surroundings) -> Float[Tensor, "*shape"]:
-    """Return log2(1 + `around.distance`) as float64: how far the nearest observations are, for each query and value."""
+    """Return log2(1 + `around.distance`) as float64: how far observations are from each position to predict at."""
     return (1 + around.distance.double()).log2()

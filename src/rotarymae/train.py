@@ -752,12 +752,8 @@ def finetune(
 def _known_tokens(windows: Windows, ends: np.ndarray, preprocessor: Any) -> np.ndarray:
     """Count the tokens that are left of each of W windows if its series is cut off at each of k times: int [W, k].
 
-    Windows are pieces of S long series. The first token of a window always counts.
-
-    Args:
-        windows: the windows, which know their series.
-        ends: [S, k], the times; observations later than these are cut off.
-        preprocessor: turns observations into tokens.
+    Windows are pieces of S long series. In series s, observations later than `ends[s]` are cut off, but the first token
+    of a window always counts. `preprocessor` turns observations into tokens.
     """
     dataset, first = windows.dataset, np.zeros(len(windows.dataset.times), bool)
     first[dataset.offsets[:-1]] = True
