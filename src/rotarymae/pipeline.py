@@ -506,7 +506,7 @@ class Pipeline:
         return interpolated(self.pretrained, self.pretrained.dataset(X), X, at, return_std, positions)
 
     def answer(self, dataset: SeriesDataset, queries: Queries, on_step: Any = None) -> Interpolation:
-        """Predict values at queries, with standard deviations and bands, in the order of the queries.
+        """Predict values at queries (times and channels), in their order, with standard deviations and bands.
 
         Parameters
         ----------
@@ -889,7 +889,7 @@ class AnySeriesPipeline(Pipeline):
         return TableReader.open(table, layout)
 
     def answer(self, dataset: SeriesDataset, queries: Queries, on_step: Any = None) -> Interpolation:
-        """Predict values at queries, with standard deviations and bands, in the order of the queries.
+        """Predict values at queries (times and channels), in their order, with standard deviations and bands.
 
         Args:
             dataset: the series; observations of which only a limit is known are left out.
@@ -897,8 +897,8 @@ class AnySeriesPipeline(Pipeline):
             on_step: called with (pieces of series done, pieces in all), for progress bars; None for none.
 
         Returns:
-            Predictions in the table's units, arrays [q, V]: at q queries, of the V columns of values that are no
-            standard errors. The bands hold observations, so they include the noise.
+            Predictions in the table's units, arrays [q, V], at q queries, of the V columns of values that are no
+            standard errors. The bands are for observations, so they include the noise.
 
         Raises:
             InputError: queries for another number of series, at times that are not finite, or no query at all; a

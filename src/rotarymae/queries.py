@@ -509,7 +509,7 @@ def check_queries(queries: Queries, dataset: SeriesDataset) -> None:
         first = int((~np.isfinite(queries.positions)).any(axis=1).argmax())
         raise InputError(f"query {first} (counted from 0) has a position that is NaN or infinite; give finite ones.")
     if (channels is None) != (names is None):
-        advice = "have channels, queries none; give each a channel" if names else "have no channels; give queries none"
+        advice = "have channels; give one for each query" if names else "have no channels; give queries none"
         raise InputError(f"the series {advice}.")
     strange = np.zeros(0) if channels is None or names is None else channels[~np.isin(channels, np.arange(len(names)))]
     if len(strange):

@@ -119,11 +119,12 @@ def a_season_away(
     slopes: Float[Tensor, "B Q W"],
     span: Float[Tensor, "B Q W"],
 ) -> tuple[Float[Tensor, "B Q W"], Float[Tensor, "B Q W"]]:
-    """Predict values at Q queries in each of B rows from observations whole seasons earlier and later, by two methods.
+    """Predict values at Q times in each of B rows from observations whole seasons earlier and later, by two methods.
 
-    Example: the season is a year, and the query is a day in a gap between observations in March and June. The first
-    method predicts last year's value on that day. The second predicts the straight line from March to June (`line`),
-    plus how far last year's value lay from last year's line between the same two dates (`start`, `end`).
+    Example: the season is a year, and the time to predict at (the query) is a day in a gap between observations in
+    March and June. The first method predicts last year's value on that day. The second predicts the straight line from
+    March to June (`line`), plus how far last year's value lay from last year's line between the same two dates
+    (`start`, `end`).
 
     Beyond the first or last observation, `start` and `end` are both the time of that observation. The second method
     then adds how much the values changed, a season away, from that time to the query's. For each further season that
@@ -225,16 +226,20 @@ def traits(observed: Observed) -> tuple[Float[Tensor, "B E W"], ...]:
 
 
 def _surroundings_in_space(visible: Tokens, positions: Float[Tensor, "B M A"], features: int) -> Surroundings:
-    """Describe what was observed near queries of series that have positions besides time, such as places.
+    """Describe what was observed near queries (positions to predict at) of series that have places as well as times.
 
-    The nearest token is that with the smallest Euclidean distance over all axes of position, among those in which the
-    value was observed. Its value is the prediction of every simple method, and the side is `BETWEEN`. If the value was
-    never observed, predictions and distance are 0, and the side is `NOWHERE`. The traits are always 1, 0, 0, 0.
+    For each value the nearest token is looked up: that with the smallest Euclidean distance over all axes of position,
+    among those in which the value was observed. All simple methods predict its value, and the side is `BETWEEN`. If the
+    value was never observed, predictions and distance are 0, and the side is `NOWHERE`. The traits are always 1, 0, 0,
+    0.
 
     Args:
         visible: the visible tokens of B series.
         positions: of M queries for each series, on the A axes of the tokens.
         features: number V of values at the start of a token.
+
+    Returns:
+        The fields that `Surroundings` lists.
     """
     away = torch.cdist(positions.float(), visible.positions.float())
     seen = visible.observed_values[..., :features].unbind(-1)

@@ -57,7 +57,7 @@ class EventTimes(Target):
     edges: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        """Raise InputError unless there are at least two edges, ascending from 0, all finite."""
+        """Raise InputError unless the intervals have at least two edges, ascending from 0, all finite."""
         edges = np.array(self.edges, np.float64)
         if len(edges) < 2 or edges[0] != 0 or not np.isfinite(edges).all() or (np.diff(edges) <= 0).any():
             raise InputError(f"the edges of intervals are {self.edges}; wanted at least two, ascending from 0.")
@@ -148,7 +148,7 @@ class EventTimes(Target):
         return len(self.edges)
 
     def encode(self, targets: np.ndarray) -> np.ndarray:
-        """Convert events and durations to what the network learns: a weight per class of each series, [S, classes].
+        """Convert events and durations to what the network learns: weights of the classes (intervals), [S, classes].
 
         If the event was observed, the weight is 1 for the interval of the duration; an interval includes its upper
         edge. If the series was censored, it is 1 for all later classes, and for the interval of the censoring it is the
@@ -191,7 +191,7 @@ class EventTimes(Target):
         Between the edges of intervals it is linear in time.
 
         Args:
-            probabilities: of the classes, [S, classes].
+            probabilities: of the classes (intervals of time), [S, classes].
             times: [T], not negative; after the last edge the probability stays constant.
         """
         curve = np.concatenate([np.ones((len(probabilities), 1)), 1 - probabilities[:, :-1].cumsum(1)], 1)
@@ -227,7 +227,7 @@ class EventTimes(Target):
         For the mean, an event in an interval is at its middle, and an event after all intervals is at the last edge.
 
         Args:
-            probabilities: [S, classes].
+            probabilities: of the classes (intervals of time), [S, classes].
         """
         edges = np.array(self.edges)
         return probabilities @ np.append((edges[1:] + edges[:-1]) / 2, edges[-1])
@@ -239,17 +239,17 @@ class EventTimes(Target):
         it.
 
         Args:
-            whole: the model's outputs [1, classes] for the series, before softmax.
+            whole: the model's outputs for the series, one logit per class (interval of time), [1, classes].
             without: its outputs [n, classes], row i for the series without observation i.
         """
         before, after = (self.predicted(self.decode(logits.cpu()).numpy()) for logits in (whole, without))
         return before - after
 
     def columns(self, probabilities: np.ndarray) -> dict[str, list[Any]]:
-        """Return predictions as columns of a table, {name: list of S cells}, from probabilities [S, classes].
+        """Return predictions as columns of a table, {name: list of S cells}, from class probabilities [S, classes].
 
-        "predicted" is the expected time. "survival_TIME", for each of `times`, is the probability that the event comes
-        later.
+        A class is an interval of time. "predicted" is the expected time. "survival_TIME", for each of `times`, is the
+        probability that the event comes later.
         """
         survival = self.survival(probabilities, self.times).T.tolist()
         shown = {f"survival_{time:g}": column for time, column in zip(self.times, survival, strict=True)}
@@ -287,7 +287,7 @@ def event_times(time: Any, event: Any, time_name: str = "time", event_name: str 
         first = int(negative.argmax())
         raise InputError(
             f"{negative.sum():,} durations in {time_name!r} are negative, first {out['time'][first]:g} of series "
-            f"{first} (counted from 0); a duration counts from the time at which the prediction is made."
+            f"{first} (counted from 0); give durations from the time at which the prediction is made, at least 0."
         )
     if status.dtype == np.bool_:
         out["event"] = status & known
