@@ -213,7 +213,7 @@ class EventTimes(Target):
 
     @property
     def times(self) -> np.ndarray:
-        """Return up to three times for which tables show the probability of no event: the quartiles of the edges.
+        """Return up to three times for which tables show the probability of no event: quartiles of interval edges.
 
         With many intervals, about a quarter, a half and three quarters of the training events happened before them.
         They are ascending, rounded to three digits, and not after the last edge; equal ones are returned once.
