@@ -92,8 +92,9 @@ class ArrayDataset:
     def _check(self, array: np.ndarray, i: int) -> None:
         """Raise InputError, naming the array by its id, unless array number `i`, from 0, can be used.
 
-        It needs one axis more than the patch size, for channels, as many channels as the first array, at least one, a
-        patch or more along each other axis, and finite numbers (not complex ones) or booleans.
+        It must have one axis more than the patch size, the last for channels, of which there are at least one and as
+        many as in the first array. Along each other axis it must have the size of a patch or more. Its type must be
+        real numbers, all finite, or booleans.
         """
         name, axes = f"{self.noun[:-1]} {plain(self.ids[i])!r}", len(self.patch_size)
         if array.ndim != axes + 1:
@@ -172,13 +173,14 @@ class ArrayDataset:
             waveforms: S arrays [n_i] of unequal lengths: floats from -1 to 1, or whole numbers of 8, 16 or 32 bits in
                 the range of their type.
             sample_rate: of all of them, a whole number of Hz, at least 1000.
-            patch_size: (frames, bins) of a patch; a single number is both. There are 128 bins, and 100 frames a second.
+            patch_size: (frames, bins) of a patch; a single number is both. There are 128 bins, and 100 frames per
+                second.
             ids: S names; None for 0 to S - 1.
 
         Raises:
             InputError: a waveform, which is named, of another shape or type, too short for a patch, beyond ±100, or
-                with NaN; another sample rate; a patch size that is not positive, or of more bins; no waveforms, or
-                another number of ids.
+                with NaN; another sample rate; a patch size that is not positive, or has more than 128 bins; no
+                waveforms, or another number of ids.
         """
         names = np.arange(len(waveforms)) if ids is None else np.asarray(ids)
         if names.shape != (len(waveforms),):
@@ -287,10 +289,10 @@ def as_arrays(data: Any, patch_size: int | Sequence[int] | None, sample_rate: in
 
 
 def sides(patch_size: int | Sequence[int], axes: int | None = None) -> tuple[int, ...]:
-    """Return the patch size as a tuple with a number of cells for each axis; a single number n becomes (n, n).
+    """Return the patch size as a tuple of whole numbers, one for each axis; a single number n becomes (n, n).
 
-    `axes` is how many numbers there must be; None accepts any count. Raises InputError for another count, or if
-    `patch_size` is anything but whole numbers, of which negative ones pass.
+    `axes` is how many numbers there must be; None accepts any count. Raises InputError for another count, or for
+    anything but whole numbers. That they are positive is not checked.
     """
     try:
         numbers = patch_size if isinstance(patch_size, Sequence | np.ndarray) else (patch_size, patch_size)

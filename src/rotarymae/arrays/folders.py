@@ -57,8 +57,8 @@ def read_pictures(
         grey and of 16 bits; pixels of 32 bits or with fractions keep their numbers.
 
     Raises:
-        InputError: no folder, no picture in it, none that can be read; pictures of different depths, of which 8 and 16
-            bits count as one; a patch size, `longest_side` or `channels` out of range.
+        InputError: no folder, no picture in it, none that can be read; pictures of 8 or 16 bits together with others of
+            32 bits or with fractions; a patch size, `longest_side` or `channels` out of range.
         OSError: a folder that may not be listed.
         MissingExtra: without the extra `images`.
 
@@ -130,16 +130,16 @@ def read_sounds(
     Args:
         folder: with one folder per class, or with sounds alone; hidden files are skipped. Or a single file.
         patch_size: (frames, bins) of a patch; a single number is both.
-        sample_rate: to which sounds of another rate are resampled, in Hz; None takes the rate of the first sound that
-            can be read.
+        sample_rate: in Hz; sounds of another rate are resampled to it. None takes the rate of the first sound that can
+            be read.
         on_file: called with (files read so far, number of files) after each file; None for no call.
 
     Returns:
         The spectrograms as arrays [frames, 128, 1], and their labels.
 
     Raises:
-        InputError: no folder, no sound in it, none that can be read, as with a sample rate below 1000; a patch size
-            that is not one or two whole numbers.
+        InputError: no folder, no sound in it, none that can be read; a sample rate below 1000; a patch size that is not
+            one or two whole numbers.
         OSError: a folder that may not be listed.
         MissingExtra: without the extra `audio`.
 
@@ -284,7 +284,7 @@ def _list(folder: Path, kinds: tuple[str, ...], noun: str) -> tuple[list[Path], 
 
 
 def _refuse_unusable(array: np.ndarray, patch: tuple[int, ...]) -> None:
-    """Raise InputError, which names no file, if an array is smaller than a patch along an axis, or not all finite."""
+    """Raise InputError if an array is smaller than a patch along an axis, or has NaN or infinity; it names no file."""
     if any(size < p for size, p in zip(array.shape, patch, strict=False)):  # the last axis may be of colours
         array_size, patch_size = ("×".join(map(str, numbers)) for numbers in (array.shape[:2], patch))
         raise InputError(f"{array_size} is smaller than a patch of {patch_size}")

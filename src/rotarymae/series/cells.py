@@ -61,7 +61,7 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def is_list(kind: pa.DataType) -> bool:
-    """Return whether an Arrow type is one of lists, of any length or a fixed one."""
+    """Return whether an Arrow type is a list type, of variable or fixed length."""
     return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
 
 
@@ -80,8 +80,8 @@ def to_arrow(values: Any) -> pa.Array:
         values: a numpy array, a list, or an Arrow array, chunked or not.
 
     Raises:
-        ArrowException: as of pyarrow.array, values of mixed type, or of one that Arrow lacks, or an array of several
-            axes; also TypeError, ValueError or OverflowError.
+        ArrowException, TypeError, ValueError, OverflowError: raised by pyarrow.array for values of mixed types, of a
+            type that Arrow lacks, or with several axes.
     """
     if isinstance(values, np.ndarray) and values.dtype.byteorder in "<>":
         values = values.astype(values.dtype.newbyteorder("="))  # FITS files are big-endian, Arrow never is
@@ -99,14 +99,14 @@ def to_arrow(values: Any) -> pa.Array:
 
 
 def trimmed(column: pa.Array) -> pa.Array:
-    """Return a column of texts without whitespace around each; a column of another type as it is."""
+    """Strip whitespace from both ends of each text in a column; return a column of another type unchanged."""
     return pc.call_function("utf8_trim_whitespace", [column]) if is_text(column.type) else column
 
 
 def with_usual_digits(column: pa.Array) -> pa.Array:
-    """Return a column of texts with digits of other scripts as 0 to 9, and their marks as "." and ","; others as it is.
+    """Write digits of other scripts in a column of texts as 0 to 9, and their decimal marks as "." and ",".
 
-    A text with letters, such as a name, stays; but 年, 月, 日 and 時, 分, 秒 of dates do not count as letters.
+    A text with letters stays, but 年, 月, 日 and 時, 分, 秒 of dates are no letters here; so does a column of another type.
     """
     if not is_text(column.type) or pc.all(pc.string_is_ascii(column)).as_py() in (True, None):  # pyright: ignore
         return column
@@ -116,7 +116,7 @@ def with_usual_digits(column: pa.Array) -> pa.Array:
 
 
 def _usual_digits(text: str) -> str:
-    """Return a text in which digits of any script are 0 to 9, and Arabic and full-width marks "." and "," and the like.
+    """Write digits of any script in a text as 0 to 9, and Arabic and full-width marks as ".", "," and the like.
 
     Full-width signs are those of East Asian keyboards, such as "：" and "／".
     """
@@ -130,29 +130,28 @@ def matches(column: pa.Array, pattern: str) -> np.ndarray:
 
 
 def where(mask: np.ndarray, column: pa.Array) -> pa.Array:
-    """Return a column [n] with null where the mask, bool [n], is False."""
+    """Replace the cells of a column [n] by null where the mask, bool [n], is False."""
     return pc.if_else(pa.array(mask), column, pa.scalar(None, column.type))  # pyright: ignore
 
 
 def without(column: pa.Array, words: Sequence[str]) -> pa.Array:
-    """Return a column with null in place of each cell that equals one of the words, written in just the same way."""
+    """Replace each cell that equals one of the words, letter by letter, by null."""
     wrong = pc.is_in(column, value_set=pa.array(words, column.type))  # pyright: ignore
     return pc.if_else(wrong, pa.scalar(None, column.type), column)  # pyright: ignore
 
 
 def without_missing(column: pa.Array, na: Sequence[str] = ()) -> pa.Array:
-    """Return a column of texts with null in place of cells that mean "missing".
+    """Replace cells of a column of texts that mean "missing" by null.
 
-    These are the cells that equal a word of `MISSING`, such as "", "NA", "null" and "-", or of `na`, letter by letter:
-    " NA" stays.
+    These cells equal a word of `MISSING`, such as "", "NA", "null" and "-", or of `na`, letter by letter: " NA" stays.
     """
     return without(column, (*MISSING, *na))
 
 
 def counted(cells: pa.Array, mask: np.ndarray) -> dict[str, int]:
-    """Return {text: count} of the texts where the mask, bool [n], is True, and none is null; the most frequent first.
+    """Count equal texts where the mask, bool [n], is True; return {text: count}, the most frequent first.
 
-    Texts are cut to 60 characters before they are counted.
+    No null may be there. Texts are cut to 60 characters before they are counted.
     """
     table = pc.value_counts(pc.utf8_slice_codeunits(cells.filter(pa.array(mask)), 0, MAX_WORD))  # pyright: ignore
     pairs = [(entry["values"], entry["counts"]) for entry in table.to_pylist()]
@@ -163,24 +162,26 @@ def counted(cells: pa.Array, mask: np.ndarray) -> dict[str, int]:
 
 
 def numbers(column: pa.Array, name: str, na: Sequence[str] = (), limits: bool = False) -> Numbers:
-    """Convert a column to floats; booleans become 1 and 0.
+    """Convert a column of numbers, booleans or texts to floats; true and false become 1 and 0.
 
-    Texts are parsed, also with decimal commas, marks between thousands or a unit ("1.234,5", "5 mg"), where the column
-    as a whole shows what they mean. The words true and false become 1 and 0 if the column has no other texts.
+    Texts may have decimal commas, marks between thousands, or a unit ("1.234,5", "5 mg"), if the column as a whole
+    shows what these mean. The texts "true" and "false" become 1 and 0 if the column has no other texts.
 
     Args:
         column: a column of numbers, booleans, texts or nulls.
         name: of the column, for messages.
-        na: cells that mean "missing", in addition to `MISSING` ("NA", "-", ...) and, next to numbers, "MM": a text as
-            it is written, or a number in any spelling ("-999" also stands for -999.0) but no limit ("5" is not <5).
-        limits: whether texts such as "<0.01" are read as limits of a value; otherwise they count as words.
+        na: further cells that mean "missing", next to `MISSING` ("NA", "-", ...): texts, compared letter by letter, or
+            numbers in any spelling ("-999" also stands for -999.0; "5" does not stand for the limit "<5"). "MM" means
+            "missing" in any column that has numbers.
+        limits: True reads a text such as "<0.01" as a limit of the value; False counts it as no number.
 
     Returns:
-        `Numbers`: the values, NaN where a cell is missing or no number; words; a note; and the sides of limits.
+        `Numbers`: the values, NaN where a cell is missing or no number; the count of each text that is neither
+        (`words`); a note on marks and units; and for each value whether it is a limit (`sides`).
 
     Raises:
         InputError: a column of texts has no number, and some of its texts are not missing; or the column is of another
-            type, such as dates ("not-numeric").
+            type, such as dates (code "not-numeric").
     """
     kind = column.type
     if is_text(kind):
@@ -200,10 +201,10 @@ def numbers(column: pa.Array, name: str, na: Sequence[str] = (), limits: bool = 
 
 
 def _parse_numbers(column: pa.Array, name: str, na: Sequence[str], limits: bool) -> Numbers:
-    """Parse a column of texts as `numbers` does, whose arguments these are, and return `Numbers`.
+    """Parse a column of texts for `numbers`, which has the same arguments; return `Numbers`.
 
-    A number in `na` may still be among the values, as it may be written otherwise. Raises InputError ("not-numeric") if
-    there are texts that are not missing, and none is a number.
+    A number in `na` that is written otherwise in the column ("-999" and "-999.0") stays among the values. Raises
+    InputError (code "not-numeric") if some texts are not missing, and none of them is a number.
     """
     for cells in (column, without_missing(trimmed(column), na)):
         with suppress(pa.ArrowInvalid):
@@ -237,10 +238,9 @@ def _parse_numbers(column: pa.Array, name: str, na: Sequence[str], limits: bool)
 
 
 def _replaced(column: pa.Array, pattern: str, by: str, only: str | None = None) -> pa.Array:
-    """Return a column of texts with each match of the regular expression `pattern` replaced by `by`.
+    """Replace each match of the regular expression `pattern` in a column of texts by `by`, which may refer to groups.
 
-    With `only`, a regular expression too, texts without a match of `only` stay as they are. Groups of `pattern` may
-    stand in `by`.
+    If `only` is given, another regular expression, then only texts that have a match of it are changed.
     """
     replaced = pc.replace_substring_regex(column, pattern, by)  # pyright: ignore
     return replaced if only is None else pc.if_else(pa.array(matches(column, only)), replaced, column)  # pyright: ignore
@@ -266,10 +266,10 @@ def _without_unit(cells: pa.Array) -> tuple[pa.Array, str | None]:
 
 
 def alike(labels: pa.Array) -> list[Any]:
-    """Return the labels that equal another one if case is ignored: "g" and "G" of g, G and r; in their order.
+    """Return the labels that differ from another one only by case: "g" and "G" of "g", "G" and "r"; in their order.
 
     Args:
-        labels: distinct labels without nulls; of another type than text the list is empty.
+        labels: distinct labels without nulls. If they are no texts, the list is empty.
     """
     if not is_text(labels.type):
         return []
@@ -312,10 +312,11 @@ def _with_points(cells: pa.Array) -> tuple[pa.Array, str | None]:
 
 
 def _have_codes(cells: pa.Array) -> bool:
-    """Return whether texts such as "+0146,5" are two numbers, of which the second is mostly a code of quality.
+    """Return whether texts such as "10127,5" are two numbers, the second a quality code, rather than decimal numbers.
 
-    They are if one has a 0 in front, or if the second is one of at most three digits, none of them 0: tenths would
-    have 0, too.
+    They are if a first number begins with a 0 ("+0146,5"). They also are if at least 20 texts have a comma, all of them
+    like "10127,5" (four digits or more, a comma, one digit), and the last digits are at most three different ones, none
+    of them 0: tenths would include 0.
     """
     if matches(cells, r"^[-+]?0\d+,").any():
         return True
@@ -325,12 +326,12 @@ def _have_codes(cells: pa.Array) -> bool:
 
 
 def is_code(number: float) -> bool:
-    """Return whether a number has no digits but nines, two to ten, as -999 and 99.99; it may mean "not observed"."""
+    """Return whether a number is written as two to ten nines, such as -999 or 99.99, a code for "not observed"."""
     return re.fullmatch(r"-?9*\.?9+", text := f"{number:.10g}") is not None and text.count("9") > 1
 
 
 def is_number(cell: Any) -> bool:
-    """Return whether Python's float accepts the cell, as it does "1e5", "nan" and " 7 "."""
+    """Return whether Python's float() accepts the cell, such as "1e5", "nan" and " 7 "."""
     try:
         float(cell)
     except (TypeError, ValueError):
@@ -344,7 +345,7 @@ def is_number(cell: Any) -> bool:
 def labels(column: pa.Array, name: str) -> pa.Array:
     """Convert a column of ids or channels to int64, double, large_string or bool, with null where a cell is missing.
 
-    Texts lose the whitespace around them. Missing are nulls, empty texts, NaN and infinity; words such as "NA" are
+    Texts lose the whitespace around them. Nulls, empty texts, NaN and infinity are missing; words such as "NA" are
     labels. Floats become int64 if some are missing and all others whole, since pandas makes floats of such integers; a
     column of nulls becomes large_string.
 
@@ -352,8 +353,8 @@ def labels(column: pa.Array, name: str) -> pa.Array:
         name: of the column, for messages.
 
     Raises:
-        InputError: integers beyond int64; floats beyond 2^53 (of 32 bits 2^24), which are not exact; a column of
-            another type.
+        InputError: integers beyond int64; floats beyond 2^53 (float32: 2^24), where whole numbers are not exact; a
+            column of another type.
     """
     kind, types = column.type, pa.types
     if is_text(kind):
@@ -390,16 +391,16 @@ def labels(column: pa.Array, name: str) -> pa.Array:
 
 
 def typed(texts: pa.Array, integers: bool = True) -> pa.Array:
-    """Convert a column of texts to numbers, if all that are not null are written as numbers without whitespace.
+    """Convert a column of texts to numbers if every text is a number without whitespace; null stays null.
 
-    A text with a leading zero, such as 01, counts as no number, and inf as one.
+    A text with a leading zero, such as "01", is no number; "inf" is one.
 
     Args:
-        integers: whether the numbers become int64 if all are whole (1, but not 1.0) and have at most 18 digits. If they
-            are not, or without `integers`, they become float64.
+        integers: True gives int64 if all numbers are whole ("1", but not "1.0") and have at most 18 digits. Otherwise,
+            and with False, they become float64.
 
     Returns:
-        The numbers, null where the text is null; the column itself if some text is no number, or all are null.
+        The numbers; the column itself if some text is no number, or all cells are null.
     """
     known = texts.drop_null()
     if integers and len(known) and matches(known, r"^(0|-?[1-9][0-9]{0,17})$").all():
@@ -409,10 +410,10 @@ def typed(texts: pa.Array, integers: bool = True) -> pa.Array:
 
 
 def as_integers(column: pa.Array) -> pa.Array:
-    """Return a column of texts as int64 if each is empty, null or a whole number, and one at least is a number.
+    """Convert a column of texts to int64 if every text is a whole number or empty, and at least one is a number.
 
-    Whole numbers are those that `typed` reads as integers: 12, but not 012 or 12.0; they may have whitespace around
-    them. Empty texts become null. Any other column is returned itself.
+    A whole number is written as 12, not 012 or 12.0; whitespace may be around it. Empty texts become null. Any other
+    column is returned unchanged.
     """
     if not is_text(column.type):
         return column
@@ -425,22 +426,23 @@ def as_integers(column: pa.Array) -> pa.Array:
 
 
 def encode(column: pa.Array) -> tuple[np.ndarray, pa.Array]:
-    """Number the distinct cells of a column: return codes int64 [n], -1 where null, and the distinct cells they index.
+    """Number the distinct cells of a column: return codes int64 [n], -1 where null, and the distinct cells.
 
-    The distinct cells are in order of first appearance.
+    A code is the index of its cell among the distinct cells, which are in order of first appearance.
     """
     coded = column.dictionary_encode()
     return coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64), coded.dictionary
 
 
 def encode_labels(column: pa.Array, name: str) -> tuple[np.ndarray, pa.Array]:
-    """Convert a column of ids or channels by `labels`, and number the distinct ones.
+    """Convert a column of ids or channels by `labels`, and number the distinct labels.
 
     Args:
         name: of the column, for messages.
 
     Returns:
-        Codes int64 [n], -1 where a label is missing, and the distinct labels that they index, as they first appear.
+        Codes int64 [n], -1 where a label is missing; and the distinct labels, in order of first appearance. A code is
+        an index among these.
 
     Raises:
         InputError: numbers too large to be exact, or a column of a type that holds no labels.
@@ -464,6 +466,6 @@ def plain(label: Any) -> Any:
 
 
 def as_text(label: Any) -> str:
-    """Return a label as text; a whole float without a decimal point ("7" of 7.0)."""
+    """Return a label as text; a whole float loses its decimal point (7.0 becomes "7")."""
     label = plain(label)
     return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)

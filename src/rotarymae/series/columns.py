@@ -24,7 +24,7 @@ def refuse_twice(names: Sequence[str], where: str) -> None:
 
 
 def free_name(name: str, *taken: Iterable[str]) -> str:
-    """Return `name`, with as many apostrophes added as it takes to be in none of the collections `taken`."""
+    """Append apostrophes to `name` until it is in none of the collections `taken`; return it."""
     return name if not any(name in names for names in taken) else free_name(f"{name}'", *taken)
 
 
@@ -43,7 +43,7 @@ def channel_index(observed: Any) -> np.ndarray:
     """Return the channel number of each of n observations, int [n] from 0; zeros if there are no channels.
 
     Args:
-        observed: a data set, a series or `Columns`.
+        observed: a `SeriesDataset`, `Series`, `Columns` or `Observations`.
     """
     return np.zeros(len(observed.times), np.int64) if observed.channels is None else np.asarray(observed.channels)
 
@@ -52,7 +52,7 @@ def by_channel(observed: Any) -> list[np.ndarray]:
     """Return for each channel the indices of its observations, int, ascending; without channels, one array of all.
 
     Args:
-        observed: a data set, a series, or `Observations` in which no channel is missing.
+        observed: a `SeriesDataset`, `Series`, or `Observations` in which no channel is missing.
     """
     channels = channel_index(observed)
     order = np.argsort(channels, kind="stable")
@@ -60,12 +60,12 @@ def by_channel(observed: Any) -> list[np.ndarray]:
 
 
 def measured(observed: Any) -> np.ndarray:
-    """Return the values [n, V], a column for each value name, with NaN where only a limit of the value is known ("<5").
+    """Return the values [n, V] with NaN in place of limits, which are only known to lie below or above a number ("<5").
 
-    If `sides` is None, this is the array itself, not a copy.
+    Without limits, this is the array `observed.values` itself, not a copy.
 
     Args:
-        observed: a data set, a series or `Columns`.
+        observed: a `SeriesDataset`, `Series`, `Columns` or `Observations`.
     """
     return observed.values if observed.sides is None else np.where(observed.sides == 0, observed.values, np.nan)
 
@@ -76,7 +76,7 @@ def measured(observed: Any) -> np.ndarray:
 def listed_column(values: Any, name: str) -> pa.Array:
     """Convert a list or array to an Arrow array by `cells.to_arrow`; `name` is its name in messages.
 
-    Raises InputError for values of mixed types or of one that Arrow lacks, and for what is no list.
+    Raises InputError if it is no list or array, or if its values are of mixed types or of a type that Arrow lacks.
     """
     try:
         return cells.to_arrow(values)
@@ -88,10 +88,11 @@ def listed_column(values: Any, name: str) -> pa.Array:
 
 
 def distinct(given: Any, name: str) -> pa.Array:
-    """Convert given labels that may not repeat, ids or channel names, to int64, double, large_string or bool.
+    """Convert a list of ids or channel names, none of which may repeat, to an Arrow array.
 
-    They are converted as cells of a table are, by `cells.labels`. Raises InputError, with the name of the list, if they
-    are no list or an empty one, if one is missing or repeats, and for mixed types or numbers too large to be exact.
+    Its type is int64, double, large_string or bool, see `cells.labels`. Raises InputError, with the list's name `name`,
+    if it is no list or an empty one, if an entry is missing or repeats, if types are mixed, or if numbers are too large
+    to be exact.
     """
     no_list = isinstance(given, str) or not isinstance(given, Iterable) or getattr(given, "ndim", 1) == 0
     labels = () if no_list else given
@@ -154,12 +155,12 @@ def flat_arrays(
 
 
 def named_columns(flat: np.ndarray, what: str, names: Sequence[str] | None) -> dict[str, pa.Array]:
-    """Return the V columns of an array [n, V] as {name: column [n]}.
+    """Split an array [n, V] into its V columns; return {name: column [n]}.
 
     Args:
-        what: "value" or "position", of which names are made.
-        names: V names, or one text if V is 1. None makes them: value_0, value_1, ..., or position_0, ...; a single
-            value, but not a single position, is named without a number.
+        what: "value" or "position".
+        names: V names, or one text if V is 1. None makes names from `what`: value_0, value_1, ..., or position_0, ...;
+            a single value column is called "value".
 
     Raises:
         InputError: a name that repeats; another number of names than V.

@@ -231,7 +231,7 @@ class SeriesDataset:
 
     @property
     def tokens(self) -> Literal["channel", "time"]:
-        """Return "channel" where rows carry a channel index, "time" where one row is one time."""
+        """Return "channel" if a row is an observation of one channel, "time" if a row is one time of all channels."""
         return "time" if self.channels is None else "channel"
 
     def __repr__(self) -> str:
@@ -291,7 +291,7 @@ class SeriesDataset:
         return digest.hexdigest()
 
     def warn_constant_channels(self, errors: Sequence[str] = ()) -> tuple[str, ...]:
-        """Warn of value columns that are constant, by channel, and of channels without observations.
+        """Warn of value columns that are constant within a channel, and of channels without observations.
 
         A model learns nothing from them. Call this on training data: construction does not, as each subset would warn
         again.
@@ -304,9 +304,8 @@ class SeriesDataset:
         Returns
         -------
         tuple of str
-            A text for each column that has one value in all observations of a channel, also in a single one:
-            "channel 'u', column 'flux'", or "column 'flux'" without channels. Channels that were never observed are
-            not named here.
+            A text for each channel and column in which all values are the same (or there is only one): "channel 'u',
+            column 'flux'", or "column 'flux'" without channels. Channels without observations are not among them.
 
         Warns
         -----
@@ -440,7 +439,7 @@ class SeriesDataset:
         return replace(self, values=self.values[:, chosen], value_names=tuple(names), sides=sides)
 
     def with_limits(self, kept: bool) -> SeriesDataset:
-        """Keep limits, values known only as "<5" or ">5", or leave them out, as a model needs it.
+        """Keep limits (values known only as "<5" or ">5") for a model that reads them, or leave them out.
 
         Parameters
         ----------
@@ -707,7 +706,7 @@ class SeriesDataset:
     # ── to tables ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def to_arrow(self, id: str | None = None, time: str = "time", channel: str = "channel") -> pa.Table:
-        """Make the table that `from_frame` reads back, given the names of its columns.
+        """Make a table with one row per observation, which `from_frame` reads back if it gets the names of the columns.
 
         Its columns are id, time, positions, channel (if any), values and static columns, in this order. Times are
         numbers, also where they were dates: read back, `time_unit` is None. A column of values that has limits becomes

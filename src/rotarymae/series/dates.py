@@ -65,21 +65,21 @@ class Times(cells.Numbers):
 def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str] = ()) -> Times:
     """Convert a column of times to numbers: dates to days since 1970-01-01 UTC, durations to days; numbers stay.
 
-    Texts are read as ISO dates if more than half of those that are not missing are written so; else as elapsed times
-    (26:30), which become days, if more than half are such; else as numbers. Texts that are something else become NaN,
-    and are counted in `Times.words`. A span from one date to another counts as its start.
+    Without `how`, texts are read as ISO dates if more than half of those that are not missing are ISO dates; else as
+    elapsed times ("26:30"), which become days, if more than half are; else as numbers. Other texts become NaN, and are
+    counted in `Times.words`. A period, such as "2024-Q1" or one date to another, counts as its start.
 
     Args:
         name: of the column, for messages.
-        how: strptime format, by which texts and whole numbers (20240331) are read instead; not used for a column of
-            another type, nor for numbers of which one has a fraction: these stay numbers. None for the forms above.
+        how: strptime format of dates in texts or in whole numbers (20240331). Not used for a column of another type,
+            nor for numbers of which one has a fraction: these stay numbers.
         na: cells that mean "missing", in addition to `cells.MISSING` ("NA", "-", ...): texts, or numbers in any
-            spelling. Columns whose type is one of dates or durations have none.
+            spelling. Not used for a column whose type is one of dates or durations.
 
     Raises:
-        InputError: no text is written as `how`; texts are to be read as numbers, and none is one (both "time-text");
-            the column holds times of day ("clock-alone") or is of another type ("not-numeric"); dates with and without
-            zone ("mixed-zones"); a format with %Z, or one for numbers that are too large to be exact.
+        InputError: no text has the format `how`, or texts are to be read as numbers and none is one (code "time-text");
+            the column holds times of day ("clock-alone") or is of another type ("not-numeric"); some dates have a zone
+            and some do not ("mixed-zones"); a format with %Z; with `how`, whole numbers that are too large to be exact.
     """
     starts = starts_of(column)
     if starts is not column:
@@ -121,10 +121,10 @@ def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str]
 
 
 def starts_of(column: pa.Array) -> pa.Array:
-    """Return texts with each span of time as its start: "2024-W05" as its Monday, "2024-Q1" as its first day.
+    """Replace each period in a column of texts by its start: "2024-W05" by its Monday, "2024-Q1" by its first day.
 
-    A span may have two ends, as "2024-01-20 00:00 - 2024-01-20 01:00". If the first 1,000 cells have no span, or the
-    column is none of texts, the column itself is returned.
+    A period may also be written with two ends, as "2024-01-20 00:00 - 2024-01-20 01:00". A column without a period in
+    its first 1,000 cells, or of another type than text, is returned itself.
     """
     if not cells.is_text(column.type):
         return column
@@ -138,7 +138,7 @@ def starts_of(column: pa.Array) -> pa.Array:
 
 
 def start_of(text: str) -> str:
-    """Return the start of a span of time, as `starts_of` does of a column; another text as it is."""
+    """Return the start of a week, a quarter or a period with two ends ("2024-W05" → "2024-01-29"); else the text."""
     for span, start in STARTS.items():
         text = re.sub(span, start, text)
     if week := WEEK.fullmatch(text):
@@ -148,14 +148,14 @@ def start_of(text: str) -> str:
 
 
 def _typed(column: pa.Array, name: str, na: Sequence[str] = ()) -> Times:
-    """Convert a column whose Arrow type is numeric, a date, a timestamp or a duration; nulls become NaN.
+    """Convert a column whose Arrow type is numeric, a date, a timestamp or a duration to times; nulls become NaN.
 
     Args:
         name: of the column, for messages.
         na: numbers, as texts, that mean "missing" in a numeric column; not used for dates and durations.
 
     Raises:
-        InputError: a column of times of day ("clock-alone") or of any other type ("not-numeric").
+        InputError: a column of times of day (code "clock-alone") or of any other type ("not-numeric").
     """
     types, kind = pa.types, column.type
     zone = (kind.tz or "") if types.is_timestamp(kind) else "" if types.is_date(kind) else None
@@ -178,18 +178,18 @@ def _typed(column: pa.Array, name: str, na: Sequence[str] = ()) -> Times:
 
 
 def _from_numbers(texts: pa.Array, name: str, na: Sequence[str]) -> Times:
-    """Convert texts [n], some of which are numbers, to times.
+    """Convert a column of texts, at least one of them a number, to times; other texts become NaN.
 
-    Other texts become NaN, and the field `words` of the result has the number of each; words for "missing", such as NA,
-    and the numbers in `na` become NaN without being counted. Columns of true and false are read as 1 and 0.
+    `Times.words` counts these other texts, without words for "missing", such as NA, and without the numbers in `na`. A
+    column of true and false becomes 1 and 0.
 
     Args:
         name: of the column, for messages.
         na: numbers, in any spelling, that mean "missing".
 
     Raises:
-        InputError: none of the texts can be read, and some are no words for "missing" ("time-text"); the message says
-            how to give formats of dates.
+        InputError: no text is a number, and some text is not missing (code "time-text"); the message says how to give
+            formats of dates.
     """
     try:
         read = cells.numbers(texts, name, na)
@@ -208,8 +208,8 @@ def _from_numbers(texts: pa.Array, name: str, na: Sequence[str]) -> Times:
 def _from_iso(texts: pa.Array, name: str) -> pa.Array:
     """Parse ISO texts as timestamps; null where a text is null or no ISO date, or names a day that does not exist.
 
-    Timestamps are of UTC if the texts have offsets (+02:00, Z, UTC), else without a zone. Raises InputError
-    ("mixed-zones"), with the name of the column, if some dates have an offset and some do not.
+    Timestamps are in UTC if the texts have offsets (+02:00, Z, UTC), else without a zone. Raises InputError (code
+    "mixed-zones"), with the column's name `name`, if some dates have an offset and some do not.
     """
     texts = cells.where(cells.matches(texts, ISO), pc.replace_substring(texts, ",", "."))  # pyright: ignore
     for written, plain in (
@@ -247,11 +247,11 @@ def _strptime(texts: pa.Array, name: str, how: str) -> pa.Array:
     """Parse texts as timestamps by the strptime format `how`; null where a text is null or does not match.
 
     Dates before the year 1000 count as no match, since %Y would read 24 as the year 24. Months of %b may be written in
-    other languages; 24:00 is the end of the day. Timestamps are of UTC if the format has %z, else without a zone. The
-    name of the column is for messages.
+    other languages; 24:00 is the end of the day. Timestamps are in UTC if the format has %z, else without a zone.
+    `name` is the column's name, for messages.
 
     Raises:
-        InputError: there are texts, and none matches ("time-text"); the format has a zone by name, %Z.
+        InputError: there are texts, and none matches (code "time-text"); the format has %Z, a zone by name.
     """
     if "%Z" in how:
         raise InputError(
@@ -279,21 +279,21 @@ def _strptime(texts: pa.Array, name: str, how: str) -> pa.Array:
 
 
 def as_datetimes(texts: Sequence[str], how: str) -> list[datetime | None]:
-    """Parse dates that are written by the strptime format `how`; None in place of a text that is not.
+    """Parse texts as dates by the strptime format `how`; return None for a text that does not match.
 
-    They are in UTC if the format has %z, else without a zone. Raises InputError if none of the texts is written so, or
-    the format has %Z.
+    Dates are in UTC if the format has %z, else without a zone. Raises InputError if no text matches, or the format has
+    %Z.
     """
     return _strptime(pa.array(texts, pa.string()), "date", how).to_pylist()
 
 
 def formats_of(texts: Sequence[str]) -> list[str]:
-    """Return the strptime formats that all of the texts match as dates: several where their numbers could be swapped.
+    """Return the strptime formats by which all texts are dates; several if their numbers could be swapped (05/06/24).
 
-    Between points, as in 05.06.24, the day comes first if it can, as no language writes the month so. Texts without a
-    digit, such as "unknown", are passed over if they are less than half of the texts. The list is empty if they are
-    half or more, if the dates have no format in common, or if one has no year. Names of weekdays must be English, and
-    so must those of months for %B; %b also stands for months in other languages.
+    Between points, as in 05.06.24, the day comes first if it can, since no language writes the month first there. Texts
+    without a digit, such as "unknown", are ignored if they are less than half of the texts. The list is empty if they
+    are half or more, if no format fits all dates, or if a date has no year. Names of weekdays must be English, and so
+    must those of months for %B; %b also stands for months in other languages.
     """
     dated = [text for text in texts if re.search(r"\d", text)]
     if 2 * len(dated) <= len(texts):
@@ -319,7 +319,7 @@ def _with_short_months(texts: pa.Array) -> pa.Array:
 
 
 def is_written(text: str, how: str) -> bool:
-    """Return whether a text is a date by the strptime format `how`, in which 24:00 is the end of a day.
+    """Return whether a text is a date in the strptime format `how`; 24:00 counts as the end of a day.
 
     False for a format that strptime refuses.
     """
@@ -331,10 +331,10 @@ def is_written(text: str, how: str) -> bool:
 
 
 def _formats(text: str) -> list[str]:
-    """Return the strptime formats by which the date `text` could be written, one for each order of day, month and year.
+    """Return the strptime formats in which `text` may be a date, one for each possible order of day, month and year.
 
     Numbers are judged by how many there are and by their digits, not by their size: 99/99/2024 has formats, too, which
-    `is_written` then refuses. The list is empty if the text has a word that belongs to no date, or numbers of no date.
+    `is_written` then refuses. The list is empty if the text has a word that no date has, or if its numbers fit no date.
     """
     offset = UTC_OFFSET.search(text)
     text = text[: offset.start()] if offset else text
@@ -393,9 +393,9 @@ def _word_code(word: str) -> str | None:
 
 
 def _elapsed(texts: pa.Array) -> np.ndarray:
-    """Convert spans and times of day, "26:30", "02:30 PM" or "1 days 02:30:00", to days, float64 [n].
+    """Convert durations and times of day, "26:30", "02:30 PM" or "1 days 02:30:00", to days, float64 [n].
 
-    Other texts become NaN; a span may be negative ("-1:30").
+    Other texts become NaN; a duration may be negative ("-1:30").
     """
     parts = pc.extract_regex(texts, ELAPSED)  # pyright: ignore
     total = np.zeros(len(texts))
@@ -414,13 +414,13 @@ def with_clock(day: Times, clock: pa.Array, name: str) -> Times:
     Args:
         day: n days.
         clock: the n times of day: Arrow times, texts such as 10:15, 10h15 and 10:15 PM (26:30 is 2:30 of the next day),
-            or numbers, also as texts.
-            Numbers are hours (10.25); if one is beyond 24 or a text of four digits, all are hours and minutes (1015 is
-            10:15). If all numbers are texts such as 10.25, with minutes below 60, they are 10:25.
+            or numbers, also as texts. Numbers are hours (10.25 is 10:15). If one is beyond 24, or a text of four
+            digits, all are hours and minutes (1015 is 10:15). If all are texts such as 10.25, with two digits below 60
+            behind the point, they are hours and minutes, too (10:25).
         name: of the column of days, for messages.
 
     Returns:
-        `day` with other values; NaN where the clock is missing or cannot be read.
+        `day` with the times of day added to its values; NaN where the clock is missing or cannot be read.
 
     Raises:
         InputError: numbers that are neither hours, from 0 to 24, nor such as 1015; texts of which none can be read; a
@@ -446,10 +446,10 @@ def with_clock(day: Times, clock: pa.Array, name: str) -> Times:
 
 
 def _with_colons(clock: pa.Array) -> pa.Array:
-    """Return a column with texts such as 10h15, 10.15 and 10:15.30 written as 10:15 and 10:15:30.
+    """Write times of day such as 10h15, 10.15 and 10:15.30 in a column of texts as 10:15 and 10:15:30.
 
-    Points stay if some number of the column is no time of day, such as 9.5. A column of another type is returned as it
-    is.
+    Points stay if a number in the column is no time of day, such as 9.5. A column of another type is returned
+    unchanged.
     """
     if not cells.is_text(clock.type):
         return clock
@@ -461,10 +461,10 @@ def _with_colons(clock: pa.Array) -> pa.Array:
 
 
 def refuse_other_dates(column: pa.Array, name: str) -> None:
-    """Raise InputError if all cells of a column of texts are dates, and some no ISO dates; the message has the name.
+    """Raise InputError if a column of texts holds dates only, and some are no ISO dates, which do not sort by time.
 
-    Dates are those in digits, such as 31.03.2024. Sorted as texts they would be in a wrong order. Empty and null cells
-    do not count; a column with any other text, such as 31 Mar 2024, passes.
+    Dates are those in digits, such as 31.03.2024. Empty and null cells do not count; a column with any other text, such
+    as 31 Mar 2024, passes. The message has the column's name `name`.
     """
     there = [text for text in column.unique().to_pylist() if text]
     others = [text for text in there if not re.match(ISO, text)]
@@ -559,10 +559,10 @@ def span_of(option: str, text: str, unit: str | None) -> float:
 
 
 def in_zone(days: np.ndarray, zone: str | None) -> np.ndarray:
-    """Convert days since 1970-01-01 [n], as clocks of a time zone show them, to days since 1970-01-01 UTC.
+    """Convert local times of a time zone to UTC; both are days since 1970-01-01, float [n].
 
-    If the clocks show a time twice, the earlier one is meant; a time that they skip becomes the last moment before the
-    gap. For UTC or None the days are returned as they are.
+    Where the clocks show a time twice, the earlier one is meant; a time that they skip becomes the last moment before
+    the gap. For UTC or None the days are returned unchanged.
     """
     if not zone or zone == "UTC":
         return days

@@ -11,7 +11,7 @@ from rotarymae.series.dataset import SeriesDataset
 
 
 def known_at(dataset: SeriesDataset, when: np.ndarray) -> SeriesDataset:
-    """Return the series without their observations after a time, which is given for each series.
+    """Keep only the observations up to a given time of each series, as if nothing later were known.
 
     Args:
         when: [S], a time for each series in the unit of the data set; observations at just this time stay.
@@ -23,14 +23,13 @@ def known_at(dataset: SeriesDataset, when: np.ndarray) -> SeriesDataset:
 
 
 def with_early(dataset: SeriesDataset, ends: np.ndarray) -> SeriesDataset:
-    """Return the S series, followed by k copies of each that end early.
+    """Augment a data set: return its S series, followed by k copies of each, which end early.
 
     The copies come S at a time, in the order of the series, under the same ids: entries i, S + i, 2 S + i, ... of the
     result are of series i.
 
     Args:
-        ends: [S, k], for each series the times after which its copies have no observations, in the unit of the data
-            set.
+        ends: [S, k], the last time of each copy of a series, in the unit of the data set.
 
     Raises:
         InputError: a copy without any observation.
@@ -40,7 +39,7 @@ def with_early(dataset: SeriesDataset, ends: np.ndarray) -> SeriesDataset:
 
 
 def with_thinned(dataset: SeriesDataset, copies: int, seed: int = 0) -> SeriesDataset:
-    """Return the S series, followed by copies of them that lack some observations.
+    """Augment a data set: return its S series, followed by copies of each, which lack some observations.
 
     A copy keeps its first observation. It keeps each other one with a probability that is drawn for the copy from 0.3
     to 1. The copies come S at a time, in the order of the series.

@@ -36,7 +36,7 @@ class Columns(NamedTuple):
     sides: np.ndarray | None = None
 
     def take(self, rows: Any) -> Columns:
-        """Return the rows that a mask [n], indices or a slice select, in their order; views for a slice, or copies."""
+        """Return the rows at a mask [n], indices or a slice, in their order; a slice gives views, the others copies."""
         return Columns(*(None if column is None else column[rows] for column in self))  # pyright: ignore
 
     def runs(self, starts: np.ndarray, lengths: np.ndarray) -> Columns:
@@ -49,9 +49,9 @@ class Columns(NamedTuple):
         return self.take(np.repeat(starts - first, lengths) + np.arange(lengths.sum()))
 
     def pieces(self, starts: np.ndarray, lengths: np.ndarray) -> Columns:
-        """Copy runs of observations as `runs` does, but large ones of mapped columns to temporary files, mapped, too.
+        """Copy runs of observations like `runs`, but a large copy of memory-mapped columns to mapped temporary files.
 
-        Large are runs with more than `SAMPLE` observations in all.
+        Large are runs with more than `SAMPLE` (4,194,304) observations in all.
         """
         if not is_mapped(self.times) or lengths.sum() <= SAMPLE:
             return self.runs(starts, lengths)
@@ -65,10 +65,12 @@ def is_mapped(column: np.ndarray) -> bool:
 
 
 def series_chunks(offsets: np.ndarray) -> Iterator[slice]:
-    """Yield slices of series, in their order and without gaps, with at most `MAPPED_CHUNK` observations in each.
+    """Yield slices of consecutive series, in order, with at most `MAPPED_CHUNK` (262,144) observations each.
 
-    A series with more observations has a slice by itself. Offsets are int [S + 1], the index of each series' first
-    observation, and last the number of all observations.
+    A series with more observations has a slice by itself.
+
+    Args:
+        offsets: int [S + 1], the index of each series' first observation, then the number of all observations.
     """
     start, last = 0, len(offsets) - 1
     while start < last:
@@ -78,7 +80,7 @@ def series_chunks(offsets: np.ndarray) -> Iterator[slice]:
 
 
 def row_chunks(offsets: np.ndarray) -> Iterator[slice]:
-    """Yield a slice of observations for each slice of series that `series_chunks` yields; arguments are the same."""
+    """Yield the slices of observations that belong to the slices of series from `series_chunks`; the argument is the same."""
     return (slice(offsets[part.start], offsets[part.stop]) for part in series_chunks(offsets))
 
 
@@ -86,8 +88,8 @@ def map_parts(parts: Iterable[Columns], folder: str | Path | None = None) -> Col
     """Write parts of columns to temporary files without names; return them joined and memory-mapped, read-only.
 
     Args:
-        parts: at least one, with an observation in all; the same columns are None in all of them. The first part's
-            types are used for all.
+        parts: at least one, with an observation in all. A column that is None in one part is None in all. The types of
+            the first part are used for all.
         folder: where the files go; the system's temporary folder if None.
 
     Raises:

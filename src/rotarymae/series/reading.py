@@ -65,8 +65,8 @@ class ReadingReport:
     def __add__(self, other: ReadingReport) -> ReadingReport:
         """Add the reports of two parts of one table that share no series, or of two steps of reading it.
 
-        Counts are added, also by reason; ids and notes of both are joined. Of `first`, `units` and `counted` this
-        report's entries count where both have one.
+        Counts are added, also by reason; ids and notes of both are joined. Where both have an entry in `first` or
+        `units`, or differ in `counted`, that of this report is kept.
         """
         return ReadingReport(
             **{one.name: _sum(getattr(self, one.name), getattr(other, one.name)) for one in fields(self)}
@@ -97,7 +97,7 @@ class ReadingReport:
         return ", ".join(reasons[:MAX_REASONS]) + more
 
     def refuse_words(self) -> None:
-        """Raise InputError ("unusable-cell") if a column of numbers had texts that are none."""
+        """Raise InputError (code "unusable-cell") if a column of numbers had texts that are not numbers (`words`)."""
         if self.words:
             said = "; ".join(self._words_by_column())
             raise InputError(f"{said}. Correct them, or read without strict.", code="unusable-cell")

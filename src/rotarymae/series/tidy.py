@@ -87,29 +87,30 @@ class Observations:
         return replace(self, report=self.report + ReadingReport(**changes))
 
     def doubting(self, reason: str, count: int, first: str) -> Observations:
-        """Return the observations with a doubt added to their report.
+        """Return the observations with one more sentence in `report.doubts`: something that may be wrong.
 
         Args:
-            reason: what may be wrong, as a sentence without its number: "series had ...".
-            count: how often.
-            first: where first, such as `name` of a row.
+            reason: the sentence, which is printed behind the count: "series had times that were not ascending".
+            count: number of rows or series that it is about.
+            first: the first of them in words, such as `name` of a row.
         """
         return self.noting(doubts={reason: count}, first={reason: first})
 
     def leave_out(
         self, reasons: Iterable[tuple[str, np.ndarray]], counter: str = "left_out", strict: bool = False
     ) -> Observations:
-        """Return the observations without the rows that `reasons` mark.
+        """Return the observations without the rows that `reasons` mark; the report counts these rows by reason.
 
-        The report counts them by reason, and has the first row of each.
+        The report (`ReadingReport`) also names the first row for each reason.
 
         Args:
-            reasons: pairs (words, mask [n] of the rows); a row with several reasons counts for the first.
-            counter: the field of the report that counts them, "left_out" or "missing".
-            strict: whether an error is raised if there are such rows.
+            reasons: pairs (reason in words, mask [n], True for rows to leave out). A row is counted for its first
+                reason.
+            counter: the field of the report that gets the counts, "left_out" or "missing".
+            strict: True raises an error instead of leaving rows out.
 
         Raises:
-            InputError: there are such rows, and `strict` ("unusable-cell").
+            InputError: `strict`, and some row is marked (code "unusable-cell").
         """
         keep, counts, first = np.ones(len(self.times), bool), {}, {}
         for reason, wrong in reasons:
@@ -125,9 +126,9 @@ class Observations:
 
     @property
     def keys(self) -> list[np.ndarray]:
-        """Return the columns [n] that rows are sorted by, the most significant first: series, time, positions, channel.
+        """Return the columns [n] to sort rows by, the most significant first: series, time, further positions, channel.
 
-        Positions and channel are left out if there are none.
+        Positions and channel are absent if the table has none.
         """
         positions = [] if self.positions is None else list(self.positions.T)
         return [self.series, self.times, *positions, *([] if self.channels is None else [self.channels])]
@@ -139,10 +140,10 @@ class Observations:
 
     @property
     def time_step(self) -> float:
-        """Return the gap between neighbouring floats at the largest time, in the unit of the times.
+        """Return the rounding step of the times: the gap between neighbouring floats at the largest |time|.
 
-        It is 0 where rounding cannot matter. It may matter for times from floats of 32 bits, and for times beyond 2^53,
-        such as Unix times in nanoseconds.
+        It is in the unit of the times. For 64-bit floats up to 2^53, rounding does not matter, and the step is given as
+        0; Unix times in nanoseconds, for example, are larger.
         """
         largest = np.abs(self.times[np.isfinite(self.times)]).max(initial=0.0)
         if self.time_bits == 32:
@@ -175,21 +176,22 @@ class Observations:
 def dataset_fields(rows: Observations, schema: Any, channels_known: bool = True) -> dict[str, Any]:
     """Clean the rows, sort them and merge duplicates; return the fields of a `SeriesDataset`.
 
-    Left out are rows with a missing value, rows that no model can use, and those before `since` or after `until`. Of a
-    wide table with a token per channel, each value that is not missing makes a row. Standard errors are filled in by
-    `with_typical_errors` and `with_errors_of_limits`. The report, which is the field `reading`, counts all that.
+    A row is left out if a value is missing, if no model can use it (`unusable`), or if it lies before `since` or after
+    `until`. With wide=True and tokens="channel", each value that is not missing becomes a row of its own (`melt`).
+    Missing standard errors are filled in by `with_typical_errors` and `with_errors_of_limits`.
 
     Args:
         rows: the rows as they stand in the table.
-        schema: the `TableSchema`, of which wide, tokens, strict, since, until, time and duplicates are read.
-        channels_known: whether channels without rows keep their place, as a model's channels do.
+        schema: the `TableSchema`; its wide, tokens, strict, since, until, time and duplicates are used.
+        channels_known: True keeps channels without rows, such as those a model was trained on; False drops them.
 
     Returns:
-        {field: value}, all fields but `id_name`. Series without a row are not among them.
+        {field: value} for all fields but `id_name`; `reading` is the report that counts what was done. Series without a
+        row are left out.
 
     Raises:
         NoObservations: no row is left.
-        InputError: in a strict reading, a cell that no model can use, or a text among numbers ("unusable-cell");
+        InputError: with strict=True, a cell that no model can use, or a text among numbers (code "unusable-cell");
             duplicates that `merge_duplicates` refuses ("duplicates"); a `since` or `until` that is no time.
     """
     rows = with_errors_of_limits(with_typical_errors(rows))
@@ -217,9 +219,9 @@ def dataset_fields(rows: Observations, schema: Any, channels_known: bool = True)
         text = f"no value was observed in {len(there):,} series ({listed(rows.ids)}): {rows.report}. "
         text += rows.report.losses()[0] if rows.report.lost else ""
         raise NoObservations(text, rows.report)
-    rows = sort(suspects(rows))  # step by step, as each copies the columns
+    rows = sort(doubt_missing_codes(rows))  # step by step, as each copies the columns
     rows = merge_duplicates(rows, schema.duplicates, schema.strict)
-    rows = coarse_times(far_times(rows))
+    rows = doubt_coarse_times(doubt_far_times(rows))
     # A column that Arrow lends is read-only: torch would warn, and it must not change with the table.
     fields = {
         "times": np.require(rows.times, requirements="W"),
@@ -235,10 +237,10 @@ def dataset_fields(rows: Observations, schema: Any, channels_known: bool = True)
 
 
 def unusable(rows: Observations) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield a pair (reason, mask [n]) for each reason why no model can use a row, also if no row has it.
+    """Yield (reason, mask [n]) for each check that a row must pass; the mask is True for rows that no model can use.
 
-    Such rows have no series, time, channel or position, a date outside the years 1 to 9999, an infinite number or one
-    beyond 32 bits, or a negative standard error. A missing value is no such reason.
+    Such a row has no series, time, channel or position, a date outside the years 1 to 9999, an infinite number, a
+    number beyond 32 bits, or a negative standard error. Missing values are not checked here. A mask may be all False.
     """
     yield f"{rows.names['id']!r} is missing", rows.series < 0
     if rows.channels is not None:
@@ -261,11 +263,11 @@ def unusable(rows: Observations) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def with_typical_errors(rows: Observations) -> Observations:
-    """Return the rows with the standard errors of series that have none filled in by the median error of their channel.
+    """Fill in the standard errors of series that have none, by the median error of the channel in other series.
 
-    It is the median over the rows of the channel that have an error, or over all such rows if the channel has none.
-    Not filled in are errors of a missing value or of a limit ("<5"), those of series that have some, and a column of
-    errors that is missing throughout. The series with errors filled in are counted in the report, as a doubt.
+    If the channel has no error in any series, the median over all channels is used. An error stays missing if its value
+    is missing or a limit ("<5"), if its series has other errors, or if the whole column is missing. The series whose
+    errors are filled in are counted in `report.doubts`.
     """
     for name, error in rows.errors.items():
         v, e = rows.value_names.index(name), rows.value_names.index(error)
@@ -286,7 +288,7 @@ def with_typical_errors(rows: Observations) -> Observations:
 
 
 def with_errors_of_limits(rows: Observations) -> Observations:
-    """Return the rows with a standard error of 0 for limits ("<5") that have none, since the limit itself is exact."""
+    """Set missing standard errors of limits ("<5") to 0, since the number that a limit gives is exact."""
     if rows.sides is None:
         return rows
     values = rows.values.copy()
@@ -296,11 +298,11 @@ def with_errors_of_limits(rows: Observations) -> Observations:
     return replace(rows, values=values)
 
 
-def far_times(rows: Observations) -> Observations:
-    """Return the rows, with a doubt in the report if series have a first row far in time from their other rows.
+def doubt_far_times(rows: Observations) -> Observations:
+    """Add a doubt to the report if the first row of a series lies far in time from its other rows; likewise the last.
 
-    Last rows are another doubt. Far is more than five times the span of the series' other rows, and more than five
-    times the median of these spans over the series. No row is changed. Series of fewer than six rows are not judged.
+    Far is a gap of more than five times the time that the other rows span, and of more than five times the median of
+    these spans over all series. Series of fewer than six rows are not judged. The rows themselves are unchanged.
 
     Args:
         rows: sorted by series and time.
@@ -326,12 +328,12 @@ def far_times(rows: Observations) -> Observations:
     return rows
 
 
-def coarse_times(rows: Observations) -> Observations:
-    """Return the rows, with a doubt in the report if times are rounded too coarsely for the gaps between them.
+def doubt_coarse_times(rows: Observations) -> Observations:
+    """Add a doubt to the report if times are rounded so coarsely that the gaps between them may be wrong.
 
-    They are if at least half of all gaps between successive times within series are at most 100 times the step between
-    floats at the largest time; the doubt counts these gaps. Equal times have no gap. Floats of 64 bits below 2^53 are
-    never too coarse. No row is changed.
+    A gap between successive times of a series is short if it is at most 100 times the rounding step (`time_step`). If
+    at least half of the gaps are short, the doubt counts them. Equal times make no gap, and 64-bit floats up to 2^53
+    always pass. The rows themselves are unchanged.
 
     Args:
         rows: sorted by series and time.
@@ -347,7 +349,7 @@ def coarse_times(rows: Observations) -> Observations:
 
 
 def _coarse(rows: Observations) -> str:
-    """Return the sentence of the report on times that are too coarse for the gaps between them, without its number."""
+    """Return the sentence of `doubt_coarse_times`, without the count that stands before it."""
     advice = "write it with 64 bits, or subtract the first time" if rows.time_bits == 32 else "subtract the first time"
     return (
         f"gaps are short for the column {rows.names['time']!r}, which is read with {rows.time_bits} bits: "
@@ -355,15 +357,15 @@ def _coarse(rows: Observations) -> str:
     )
 
 
-def suspects(rows: Observations) -> Observations:
-    """Return the rows, with a doubt in the report for values that look like codes for "not observed", such as -999.
+def doubt_missing_codes(rows: Observations) -> Observations:
+    """Add doubts to the report for values that look like codes for "not observed", such as -999.
 
-    Such a value is the largest or smallest of its column, or of its channel in this column. It lies five times as far
-    from the median as any other, and at least 20 robust deviations from it; 100 if it occurs fewer than ten times,
-    1,000 if it occurs once and is not whole. For a number of nines 20 are always enough, and for a negative one next to
-    positive numbers any distance is. With fewer than 20 values only numbers of nines count. Limits ("<5") and a
-    standard error of 0 are never meant. There is one doubt for each number, which names all its columns and channels.
-    No row is changed.
+    Only the smallest and the largest value of a column in a channel can be one. It must lie five times as far from the
+    median as any other value, and at least 20 robust deviations away: 100 if it occurs fewer than ten times, 1,000 if
+    it occurs once and is not whole. For a number of nines, such as -999, 20 are always enough; if it is negative and
+    all others are positive, any distance is. Among fewer than 20 values only numbers of nines count. Limits ("<5") and
+    a standard error of 0 are never suspected. The doubt on a number names its columns and channels. The rows themselves
+    are unchanged.
     """
     values, parts = measured(rows), by_channel(rows)
     places: dict[float, list[tuple[str, Any, np.ndarray]]] = {}  # column, channel and rows of each such value
@@ -386,16 +388,18 @@ def suspects(rows: Observations) -> Observations:
 
 
 def _named(what: str, names: Iterable[Any]) -> str:
-    """Return different names behind what they name: "channel 'g'", "channels 'g', 'r'"."""
+    """Return names, each once, behind the word for them: "channel 'g'", "channels 'g', 'r'"."""
     names = dict.fromkeys(names)
     return f"{what}{'s' * (len(names) > 1)} {listed(names)}"
 
 
 def _outliers(column: np.ndarray) -> Iterator[float]:
-    """Yield the extreme values of a column [n] without NaN that lie so far away that they may be codes for "missing".
+    """Yield values that lie so far from all others that they may be codes for "missing"; see `doubt_missing_codes`.
 
-    When one is yielded, the rest of the column is looked at again. Of fewer than 20 values only numbers of nines, such
-    as -999, are yielded; a negative one next to positive numbers needs not lie far away.
+    The smallest and the largest value are tried; once one is yielded, those of the rest are tried, too.
+
+    Args:
+        column: values [n] without NaN.
     """
     for value in np.unique([column.min(initial=0.0), column.max(initial=0.0)]):
         others = column[column != value] if cells.is_code(value) else column[:0]
@@ -426,18 +430,18 @@ def _outliers(column: np.ndarray) -> Iterator[float]:
 
 
 def _width(column: np.ndarray) -> float:
-    """Return 1.4826 times the median distance from the median of values [n]: a robust standard deviation.
+    """Return a robust standard deviation of values [n]: 1.4826 times the median distance from their median.
 
-    If that is 0, it is the plain standard deviation; without values 0.
+    If that is 0, return the plain standard deviation; without values, return 0.
     """
     return 1.4826 * np.median(np.abs(column - np.median(column))) or column.std() if len(column) else 0.0
 
 
 def sort(rows: Observations) -> Observations:
-    """Return the rows sorted by series, time, positions and channel, stably.
+    """Return the rows sorted by series, time, positions and channel; rows that are equal in these keep their order.
 
-    Series whose times did not ascend in the table are counted in the report, as a doubt. So are, as another one, series
-    that seem to begin again: see `_begin_again`.
+    The report gets a doubt with the number of series whose times did not ascend in the table, and another one with the
+    number of series that seem to start over in time (`_begin_again`).
     """
     if (rows.series[1:] < rows.series[:-1]).any():
         rows = rows.keep(np.argsort(rows.series, kind="stable"))
@@ -466,16 +470,16 @@ def sort(rows: Observations) -> Observations:
 
 
 def _begin_again(rows: Observations) -> np.ndarray:
-    """Return the series that go back in time seldom, and always by more than half of their span.
+    """Find series whose times jump back, as if a clock passed midnight or two series shared an id.
 
-    Seldom is after at most 5 % of their rows.
+    In such a series, every step back is longer than half of its span, and at most 5 % of its rows follow one.
 
     Args:
         rows: sorted by series, and within each in the order of the table. Only the rows of each series' first channel
             are looked at, since the table may hold one channel after the other.
 
     Returns:
-        Indices of series in `ids`, int, ascending.
+        Indices of these series in `ids`, int, ascending.
     """
     times, series = rows.times, rows.series
     if rows.channels is not None:
@@ -493,21 +497,19 @@ def _begin_again(rows: Observations) -> np.ndarray:
 
 
 def merge_duplicates(rows: Observations, duplicates: str, strict: bool = False) -> Observations:
-    """Return one row for each series, time, further positions and channel; the report counts the merged rows.
-
-    Rows that are equal in all values become one. If they differ, `duplicates` says which values are kept.
+    """Merge rows of the same series, time, further positions and channel into one; the report counts merged rows.
 
     Args:
         rows: sorted by series, time, positions and channel.
-        duplicates: "first" and "last" keep the values of that row. "mean" averages the different rows; equal ones count
-            once. A value with a standard error s is averaged with weights 1 / s², and gets the error of that average;
-            where an error is 0 or missing, values and errors have plain means. If one of the rows is a limit ("<5"),
-            the first row is kept. "error" keeps the first row, with a doubt in the report, but raises an error if more
-            than one in a hundred of all rows differs from the row before.
-        strict: whether "error" raises an error for a single such row, too.
+        duplicates: what to keep where the values of such rows differ. "first" and "last" keep the values of that row.
+            "mean" averages the different rows; equal ones count once. A value with a standard error s is averaged with
+            weights 1 / s², and gets the error of that average; where an error is 0 or missing, values and errors have
+            plain means. If one of the rows is a limit ("<5"), the first row is kept. "error" keeps the first row and
+            adds a doubt to the report, but raises an error if over 1 % of all rows differ from the row before.
+        strict: True makes "error" raise an error for a single such row.
 
     Raises:
-        InputError: more rows than "error" allows differ ("duplicates").
+        InputError: more rows differ than "error" allows (code "duplicates").
     """
     again = np.logical_and.reduce([key[1:] == key[:-1] for key in rows.keys])  # as the row before
     if not again.any():
@@ -558,7 +560,7 @@ def merge_duplicates(rows: Observations, duplicates: str, strict: bool = False) 
 
 
 def _without_copies(rows: Observations, group: np.ndarray) -> tuple[Observations, np.ndarray]:
-    """Remove rows that equal an earlier one of their group in all values, and in which of them are limits ("<5").
+    """Remove rows that have the same values and limits ("<5") as an earlier row of their group.
 
     Args:
         rows: n rows.
@@ -577,9 +579,9 @@ def _without_copies(rows: Observations, group: np.ndarray) -> tuple[Observations
 
 
 def melt(rows: Observations) -> Observations:
-    """Return one row for each value that is not NaN; the C columns of values [n, C] become C channels.
+    """Turn a wide table into a long one: each value that is not NaN becomes a row, and each value column a channel.
 
-    The one value column is then called "value". NaN is counted as missing in the report, by column.
+    The value column of the result is called "value". The report counts NaN as missing, by column.
     """
     row, column = np.nonzero(~np.isnan(rows.values))
     absent = len(rows.times) - np.bincount(column, minlength=len(rows.value_names))
@@ -598,7 +600,7 @@ def melt(rows: Observations) -> Observations:
 
 
 def offsets_of(lengths: np.ndarray) -> np.ndarray:
-    """Return where each series begins in flat columns, and where the last one ends, int64 [S + 1].
+    """Return the index at which each series begins in flat columns, and the end of the last one, int64 [S + 1].
 
     Args:
         lengths: int [S], number of observations of each series.

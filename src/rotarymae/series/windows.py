@@ -26,10 +26,10 @@ class Windows:
 
     @classmethod
     def cut(cls, dataset: SeriesDataset, window: int | None, overlap: int = 0) -> Windows:
-        """Cut series into windows of `window` observations, evenly spread; a series of at most so many is one window.
+        """Cut series into evenly spread windows of `window` observations; a series that is not longer is one window.
 
         Args:
-            dataset: series; arrays if `window` is None.
+            dataset: series; or arrays, each of which is one window, if `window` is None.
             window: number of observations; None leaves every series whole.
             overlap: the least number of observations that neighbouring windows share; less than `window`.
         """
@@ -65,19 +65,19 @@ class Windows:
         return total.astype(answers.dtype)
 
     def at(self, times: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Find the windows that answer queries at given times.
+        """Find the windows from which to predict at given times, and the weights that blend their predictions.
 
-        A query is answered by the window of its series in which its time lies farthest from the ends. Around the middle
-        of an overlap the answer passes linearly from one window to the next, so that it has no step there.
+        A time is predicted from the window of its series whose ends are farthest from it. Around the middle of an
+        overlap the weight passes linearly from one window to the next, so that predictions have no step there.
 
         Args:
-            times: [n], the times of all queries, those of series 0 first.
-            lengths: int [S], number of queries of each series.
+            times: [n], the times to predict at, those of series 0 first.
+            lengths: int [S], how many of these times each series has.
 
         Returns:
-            For each query the number of a first window and that of a second one, int [n] each, counted over all W
-            windows; and the weight of the second, float [n] from 0 to 1. The weight of the first is the rest to 1.
-            Where one window answers alone, it is the first, and the weight of the second is 0.
+            For each time the index of a first and of a second window among all W windows, int [n] each; and the weight
+            of the second, float [n] from 0 to 1. The first has the rest of the weight. Where one window is enough, it
+            is the first, and the weight of the second is 0.
         """
         first, last = self.dataset.times[self.dataset.offsets[:-1]], self.dataset.times[self.dataset.offsets[1:] - 1]
         stops, begins = np.cumsum(lengths), np.searchsorted(self.series, np.arange(len(lengths) + 1))

@@ -25,9 +25,9 @@ def replacing(path: str | Path) -> Iterator[Path]:
     """Yield a temporary path to write to; when the `with` block ends without an error, it is renamed to `path`.
 
     The temporary path is in the same folder; missing folders above `path` are created, and stay. If `path` is a link,
-    the link is replaced. The file is forced to disk before it is renamed. After an error there is no temporary file and
-    `path` is as it was; an OSError that names no file, or the temporary one, as where nothing was written, names `path`
-    instead. A process that is killed leaves a hidden file behind.
+    the link is replaced. The file is forced to disk before it is renamed. After an error the temporary file is removed,
+    and `path` is as it was; an OSError that names no file, or the temporary one, gets the name `path`. A process that
+    is killed leaves a hidden file behind.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -48,13 +48,13 @@ def replacing(path: str | Path) -> Iterator[Path]:
 def replacing_folder(path: str | Path) -> Iterator[Path]:
     """Yield a temporary folder to write to; when the `with` block ends without an error, it replaces the folder `path`.
 
-    Missing folders above are created, and stay. Files directly in it get the permissions that the umask allows, and are
-    forced to disk; folders in it are left as they are. An older folder at `path` is renamed, and removed once the new
-    one has its name. After an error before that, `path` is as it was. A process that is killed leaves hidden folders
-    behind; between the two renamings, nothing else.
+    Missing folders above `path` are created, and stay. Files directly in the new folder get the permissions that the
+    umask allows, and are forced to disk; folders in it are left as they are. An older folder at `path` is renamed, and
+    removed once the new one has its name; after an error before that, `path` is as it was. A process that is killed
+    leaves hidden folders behind; if that happens between the two renamings, `path` is missing.
 
     Raises:
-        InputError: `path` is a link or a file, which is left alone, as is what a link leads to.
+        InputError: `path` is a link or a file. It is left alone, as is the folder that a link leads to.
     """
     path = Path(path)
     if path.is_symlink():

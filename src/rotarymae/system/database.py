@@ -16,7 +16,7 @@ from rotarymae.system.machine import free_memory
 
 @functools.cache
 def scratch() -> Path:
-    """Return this process's temporary folder for copies of files, which is removed when the process ends."""
+    """Return the temporary folder of this process, which is made once and removed when the process ends."""
     folder = Path(tempfile.mkdtemp(prefix="rotarymae-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder

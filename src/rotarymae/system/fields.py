@@ -22,10 +22,10 @@ from rotarymae.errors import InputError, did_you_mean, listed
 
 @functools.cache
 def field_docs(group: type) -> dict[str, str]:
-    """Return {field: text} for a dataclass: the string literal below each field in its source, on one line.
+    """Return {field: text} for a dataclass: the string literal below each field in its source, joined to one line.
 
     Fields of base classes come first. Fields without a string are left out. The result is cached: copy it to change it.
-    Raises OSError without the source file.
+    Raises OSError if the source file is missing.
     """
     docs: dict[str, str] = {}
     for kind in reversed(group.__mro__):
@@ -80,7 +80,7 @@ class Range(NamedTuple):
     below: float = math.inf
 
     def check(self, name: str, value: Any) -> None:
-        """Raise InputError unless the value of the setting `name` is a finite number in the range, and no bool."""
+        """Raise InputError unless `value`, of the setting `name`, is a finite number in the range; a bool is no number."""
         if not (_is_number(value) and self.least <= value <= self.most and self.above < value < self.below):
             words = {"least": "at least", "most": "at most", "above": "more than", "below": "less than"}
             limits = [f"{words[key]} {limit:g}" for key, limit in self._asdict().items() if math.isfinite(limit)]
@@ -93,13 +93,13 @@ type_hints = functools.cache(get_type_hints)
 def check_fields(holder: Any, ranges: Mapping[str, Range]) -> None:
     """Check every field of a dataclass against its annotation and its range, and convert some values in place.
 
-    Numpy's scalars become Python's, and arrays lists. If the annotation is a tuple, a text becomes a tuple with that
-    text, and another sequence a tuple; sets and dictionaries are refused, as they have no order. If the annotation is a
+    Numpy's scalars become Python's, and arrays lists. If the annotation is a tuple, a text "a" becomes ("a",), and a
+    list or another sequence a tuple; sets and dictionaries are refused, as they have no order. If the annotation is a
     union with a tuple in it, a list becomes a tuple.
 
     Args:
         holder: the instance, also of a frozen dataclass.
-        ranges: {field: its range}, for a field's number or for each number in its tuple or list; None is in any range.
+        ranges: {field: its range}, for a field's number or for each number in its tuple or list. None is not checked.
 
     Raises:
         InputError: a value of another type than the annotation, or a number out of range; the first one is named.
@@ -122,9 +122,9 @@ def check_fields(holder: Any, ranges: Mapping[str, Range]) -> None:
 
 
 def without_numpy(value: Any) -> Any:
-    """Convert a value of numpy to Python: a scalar to int, float, bool or str, an array or a column to a list of these.
+    """Convert a numpy scalar to int, float, bool or str, and an array, a tensor or a pandas column to a list of these.
 
-    Lists and tuples become such with their items converted. Anything else is returned as it is.
+    Lists and tuples stay lists and tuples, with their items converted. Anything else is returned unchanged.
     """
     if isinstance(value, list | tuple):
         return (list if isinstance(value, list) else tuple)(map(without_numpy, value))
@@ -169,7 +169,7 @@ def from_fields(kind: type, fields: Any, where: str) -> Any:
     Args:
         kind: the dataclass.
         fields: {field: value}.
-        where: what the fields belong to, for messages on unknown and missing ones; others name the field alone.
+        where: the name of the whole, such as "preprocessor", for messages on unknown and missing fields.
 
     Returns:
         An instance of `kind`.
@@ -249,6 +249,6 @@ def _words(kind: Any) -> str:
 
 
 def _is_number(value: Any) -> bool:
-    """Return whether a value is a finite number, Python's or numpy's, within the range of float64; no bool is one."""
+    """Return whether a value is a finite Python or numpy number within the range of float64; a bool is none."""
     number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     return number and bool(abs(value) <= sys.float_info.max)

@@ -61,7 +61,7 @@ def free_memory(root: Path = Path("/")) -> float:
 
 
 def _left_of_addresses() -> Iterator[int]:
-    """Yield one number, the bytes that this process may still map, if its address space is limited; else nothing."""
+    """Yield the bytes that this process may still map, if its address space is limited (`ulimit -v`); else nothing."""
     with suppress(ImportError):  # Windows has no such limits
         import resource
 
@@ -71,10 +71,11 @@ def _left_of_addresses() -> Iterator[int]:
 
 
 def _left_in_groups(root: Path) -> Iterator[int]:
-    """Yield the bytes left in each control group (version 2) of this process that has a limit, its own group first.
+    """Yield the bytes of memory that control groups (version 2), such as a container's, leave to this process.
 
-    Then come the groups above it, up to the root. Inactive cached files count as free. Nothing is yielded on a system
-    without such groups. `root` is the folder in which proc and sys lie.
+    There is one number for each group with a limit: first the process's group, then the groups above it. Inactive
+    cached files count as free. Nothing is yielded on a system without such groups. `root` is the folder in which proc
+    and sys lie.
     """
     with suppress(OSError):
         lines = (root / "proc/self/cgroup").read_text().splitlines()

@@ -46,11 +46,12 @@ class Reporter:
 
     @contextmanager
     def bar(self, title: str) -> Iterator[Callable[..., None]]:
-        """Show the progress of a stage while a `with` block runs; yield the function that the work calls at each step.
+        """Show the progress of a stage while a `with` block runs; yield a function to call at each step.
 
-        The function is called as on_step(done, total, loss=None): steps done, steps in all, and the loss so far. On a
-        terminal a bar is shown; elsewhere a line of text at the start, at steps that are `every` seconds apart, and at
-        the end, unless it comes by an error, or within a second and without a loss. A quiet reporter shows nothing.
+        Call it as on_step(done, total, loss=None): steps done, steps in all, and the loss so far. A terminal shows a
+        bar. Elsewhere a line of text is printed at the start, at a step whenever `every` seconds have passed, and at
+        the end. The last one is omitted after an error, and for a stage of less than a second without a loss. A quiet
+        reporter shows nothing.
 
         Args:
             title: name of the stage, such as "reading".
@@ -63,7 +64,7 @@ class Reporter:
 
     @contextmanager
     def _bar(self, title: str) -> Iterator[Callable[..., None]]:
-        """Show a progress bar for the stage `title`; yield on_step(done, total, loss=None), which moves it."""
+        """Show a progress bar for the stage `title`; yield on_step(done, total, loss=None), to call at each step."""
         columns = (
             TextColumn("{task.description:<14}"),
             BarColumn(bar_width=30),
@@ -84,10 +85,10 @@ class Reporter:
 
     @contextmanager
     def _lines(self, title: str) -> Iterator[Callable[..., None]]:
-        """Print the progress of the stage `title` in lines; yield on_step(done, total, loss=None).
+        """Print the progress of the stage `title` in lines; yield on_step(done, total, loss=None), to call at each step.
 
-        Lines come at the start, at calls that are `every` seconds apart, and at an end without an error, which is left
-        out within a second of the start if no loss was given.
+        A line comes at the start, at a step whenever `every` seconds have passed, and at the end. The last one is
+        omitted after an error, and for a stage of less than a second without a loss.
         """
         self.say(f"{title} ...")
         started = said = time.monotonic()
@@ -126,10 +127,10 @@ class Reporter:
             yield
 
     def _show(self, message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-        """Print a warning, in the place of `warnings.showwarning`, whose further arguments are ignored.
+        """Print a warning; this function replaces `warnings.showwarning`, whose further arguments it ignores.
 
-        An InputWarning is printed unless its text was before, and added to `warnings`. Others are not printed if the
-        reporter is quiet, and DeprecationWarning, FutureWarning and ResourceWarning never.
+        An InputWarning is printed if its text is new, and added to `warnings`. Others are not printed if the reporter
+        is quiet; DeprecationWarning, FutureWarning and ResourceWarning are never printed.
         """
         if issubclass(category, InputWarning):
             if str(message) not in self.warnings:
