@@ -139,5 +139,5 @@ def test_what_differs_from_the_model_is_refused_and_numpy_numbers_are_numbers():
 def test_pictures_in_another_unit_are_warned_of(classifier, pictures, recwarn):
     classifier.predict(pictures[0])
     assert not [one for one in recwarn if issubclass(one.category, InputWarning)]
-    with pytest.warns(InputWarning, match="spread by 0.*is white as much"):
+    with pytest.warns(InputWarning, match="standard deviation 0.*are they in the same unit"):
         classifier.predict([picture / np.float32(255) for picture in pictures[0]])

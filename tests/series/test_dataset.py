@@ -629,7 +629,7 @@ def test_same_time_in_two_channels_or_series_is_no_duplicate():
         ({"channels": [["a", 2], ["a"]]}, ["channels of series 0", "mixed type"]),
         ({"channels": [["a", "b"], ["c"]], "channel_names": ["a", "b"]}, ["'c'", "'a', 'b'", "series 1"]),
         ({"channel_names": ["a"]}, ["channels=[...]"]),
-        ({"value_names": ["a", "b"]}, ["2 names for 1 features"]),
+        ({"value_names": ["a", "b"]}, ["2 names for 1 columns"]),
         ({"values": [np.zeros((2, 2)), np.zeros((1, 2))], "value_names": ["a", "a"]}, ["'a'", "more than once"]),
     ],
 )
@@ -931,9 +931,9 @@ def test_numbers_that_overflow_in_32_bits_are_refused_at_reading(times, values, 
 def test_integer_times_that_a_float_cannot_tell_apart_are_duplicates():
     start = 1_700_000_000_000_000_000
     frame = {"id": [1, 1], "value": [1.0, 2.0]}
-    with refuses("series 1", "2 observations", "'time'", "64 bits", "256", "subtract the first time"):
+    with refuses("series 1", "2 observations", "'time', 256 with 64 bits", "subtract the first time"):
         SeriesDataset.from_frame(pa.table(frame | {"time": [start, start + 10]}))
-    with pytest.warns(InputWarning, match="'time', which is read with 64 bits: 256 is its smallest step"):
+    with pytest.warns(InputWarning, match="rounding step of the column 'time', 256 with 64 bits"):
         assert len(SeriesDataset.from_frame(pa.table(frame | {"time": [start, start + 1024]})).times) == 2
     far = SeriesDataset.from_frame(pa.table(frame | {"time": [start, start + 10**9]}))
     assert np.diff(far.times) == 10**9

@@ -53,7 +53,7 @@ class Preprocessor(nn.Module):
     static_features: ClassVar[int] = 0
 
     def __new__(cls, *args: Any, **settings: Any) -> Any:
-        """Create the object as a torch module, so that the dataclass, which sets the fields later, may hold tensors."""
+        """Create the object as a torch module before the dataclass sets its fields, so that these may hold tensors."""
         self = super().__new__(cls)
         nn.Module.__init__(self)
         return self
@@ -67,14 +67,14 @@ class Preprocessor(nn.Module):
     def lengths(self, dataset: Any) -> np.ndarray:
         """Return the number of tokens of each of the S members of a data set (series or arrays), int [S].
 
-        This base method takes one token for each observation or patch.
+        This base method counts one token for each observation or patch.
         """
         return np.asarray(dataset.lengths)
 
     def windows(self, dataset: Any) -> Windows:
-        """Cut series that are longer than `window` into overlapping pieces of so many observations; return `Windows`.
+        """Cut series longer than `window` into overlapping pieces of `window` observations; return them as `Windows`.
 
-        Short series, and arrays, are one piece each; so is every series if `window` is None. Raises InputError for
+        Shorter series, and arrays, are one piece each; so is every series if `window` is None. Raises InputError for
         series if the model was trained on arrays, or the other way round.
         """
         if dataset.kind != self.kind:
@@ -82,31 +82,32 @@ class Preprocessor(nn.Module):
         return Windows.cut(dataset, self.window, self.overlap)
 
     def examples(self, dataset: Any, **options: Any) -> Any:
-        """Return `DatasetExamples` of a data set and this preprocessor; `options` are their further arguments."""
+        """Return a data set as `DatasetExamples`, which makes batches of tokens; `options` are passed to that class."""
         from rotarymae.preprocess.examples import DatasetExamples
 
         return DatasetExamples(dataset, self, **options)
 
     def units(self, tokens: Tokens) -> Tokens:
-        """Return what pre-training can hide one by one, as K tokens per row, [B, K], of tokens [B, N].
+        """Return the tokens [B, N] as K units [B, K] that pre-training can hide one by one; a unit is a token, too.
 
-        This base method returns `tokens` themselves. A subclass whose tokens hold several values that are hidden singly
-        returns a token for each value.
+        This base method returns `tokens` themselves: each is hidden as a whole. If a token holds several values that
+        are hidden separately, a subclass returns one token for each value.
         """
         return tokens
 
     def complete(self, tokens: Tokens) -> Tokens:
-        """Return visible tokens with what a model reads in addition, computed once some tokens are hidden.
+        """Add to the visible tokens what must be computed after hiding, such as the latest value of each channel.
 
-        It may be the latest value of each channel. This base method adds nothing, and returns `tokens` themselves.
+        If it were computed before, it would give hidden values away. This base method adds nothing, and returns
+        `tokens`.
 
         Args:
-            tokens: those of `tokens_of`, without hidden ones.
+            tokens: tokens from `tokens_of` that are left after some were hidden.
         """
         return tokens
 
     def with_static(self, dataset: Any, names: Sequence[str]) -> Any:
-        """Return a preprocessor with the static columns `names` (one value per series), fitted on the data set.
+        """Return a preprocessor that also reads the columns `names` (one value per series), fitted on the data set.
 
         This base method returns `self`, and reads neither argument: arrays have no such columns.
         """
@@ -118,7 +119,7 @@ class Preprocessor(nn.Module):
 
     @classmethod
     def from_dict(cls, settings: dict[str, Any]) -> Any:
-        """Return a preprocessor with the settings of `to_dict`, whose statistics are NaN until they are loaded.
+        """Return a preprocessor with the settings from `to_dict`, whose statistics are NaN until they are loaded.
 
         Raises InputError for a setting that is unknown, missing or of another type.
         """

@@ -51,20 +51,21 @@ class DatasetExamples:
         """Store the data set, its preprocessor, and what is done to each batch.
 
         Args:
-            dataset: S series or arrays.
+            dataset: S members, series or arrays.
             preprocessor: fitted on the data set, or one that has checked it (`Preprocessor.check`).
             seed: of masks and augmentation.
             masking: how tokens are hidden, for pre-training: a new draw each epoch, a fixed one for evaluation. None
                 hides none.
             targets: labels (integers) or values, one row per member, for supervised training; None without.
-            drop: augmentation; up to this share of a member's tokens is left out, drawn anew each epoch, and before, of
-                tokens that hold the values of one time (`Tokens.observed`), up to this share of their values.
+            drop: augmentation; in each epoch, a share of each member's tokens is left out, drawn from 0 to this. If
+                tokens hold several values of one time (`Tokens.observed`), such a share of the single values is left
+                out first.
             noise: augmentation; standard deviation of normal noise added to standardised values.
-            early: augmentation; in each epoch about half of the members are cut after one of these numbers of tokens,
-                int [S, k], drawn anew each epoch. None cuts none.
-            transform: augmentation of arrays, before they are scaled: a function of the arrays [*sizes, C] of a batch,
-                and of one whole number [B] per array, drawn anew each epoch, that seeds its random choices; it returns
-                as many arrays, each of a patch or more. None for none.
+            early: augmentation; k numbers of tokens for each member, int [S, k]. In each epoch, about half of the
+                members are cut after one of their k numbers, drawn at random. None cuts none.
+            transform: augmentation of arrays before they are scaled, in each epoch: transform(arrays, seeds) gets the B
+                arrays [*sizes, C] of a batch, and B whole numbers to seed its random choices with. It returns B arrays,
+                each of a patch or more. None for none.
 
         Raises:
             InputError: another number of targets than of members; a static column of the preprocessor (one value per
@@ -74,7 +75,7 @@ class DatasetExamples:
             InputWarning: categories of a static column that training did not have.
         """
         if targets is not None and len(targets) != len(dataset):
-            raise InputError(f"{len(targets)} targets for {len(dataset)} {dataset.noun}; give one each.")
+            raise InputError(f"{len(targets)} targets for {len(dataset)} {dataset.noun}; give one for each.")
         self.dataset, self.preprocessor, self.lengths = dataset, preprocessor, preprocessor.lengths(dataset)
         self.seed, self.masking, self.drop, self.noise, self.early = seed, masking, drop, noise, early
         self.targets = None if targets is None else torch.as_tensor(targets)
@@ -88,8 +89,8 @@ class DatasetExamples:
     def tokens(self, index: np.ndarray, epoch: int | None) -> Tokens:
         """Return the tokens of the members at `index`, int [B], before tokens are hidden, dropped or made noisy.
 
-        The epoch seeds the random choices of `transform`, the augmentation of arrays; None means evaluation, without
-        it. Raises InputError for NaN or infinity.
+        The epoch seeds the random choices of `transform`, the augmentation of arrays. Epoch None means evaluation,
+        without augmentation. Raises InputError for NaN or infinity.
         """
         if self.transform is None or epoch is None:
             return self.preprocessor.tokens_of(self.dataset, index)
@@ -101,7 +102,7 @@ class DatasetExamples:
 
         It also has the static features of series, the log standard errors of hidden values, and for hidden values that
         are limits ("<5") on which side the value lies; each is None if the preprocessor has none. A new epoch draws new
-        augmentation and masks. None means evaluation: no augmentation, and the same masks each time.
+        augmentation and masks. Epoch None means evaluation: no augmentation, and the same masks each time.
         """
         tokens, masked, errors, sides = self.tokens(index, epoch), None, None, None
         step, at = rounding_step(tokens.length), torch.from_numpy(index)
@@ -118,9 +119,9 @@ class DatasetExamples:
         return Batch(index, tokens, masked, targets, static, errors, sides)
 
     def _augmented(self, tokens: Tokens, index: np.ndarray, epoch: int) -> Tokens:
-        """Return the tokens with the augmentations that are on: series cut, values dropped, tokens dropped, noise.
+        """Apply the augmentations that are on: cut series, drop values, drop tokens, add noise; return the tokens.
 
-        What is drawn for each member depends on the seed, the epoch and its number alone, which is in `index`, int [B].
+        What is drawn for a member depends on the seed, the epoch and the member's number in `index`, int [B], alone.
         """
 
         def draw(stream: int) -> Noise:
@@ -143,9 +144,9 @@ class DatasetExamples:
     def _split_at_random(
         self, masking: Masking, tokens: Tokens, index: np.ndarray, epoch: int | None
     ) -> tuple[Tokens, Tokens]:
-        """Draw by `masking` which tokens of the members at `index` are hidden; return (visible tokens, hidden tokens).
+        """Hide tokens of the members at `index`, as `masking` draws them; return (visible tokens, hidden tokens).
 
-        Of tokens that hold the values of one time, single values are hidden. For epoch None, in evaluation, the same
+        If tokens hold several values of one time, single values are hidden. With epoch None, in evaluation, the same
         ones are hidden each time. If nothing can be hidden in any of these members, all tokens are visible, and the
         hidden ones are padding [B, 1].
         """
@@ -171,13 +172,13 @@ def hide_units(tokens: Tokens, mask: Bool[Tensor, "B K"]) -> tuple[Tokens, Token
 
 
 def cut_tokens(tokens: Tokens, ends: Int[Tensor, "B k"], draw: Noise) -> Tokens:
-    """Augment tokens in order of time: cut about half of the rows after one of k numbers of tokens.
+    """Augment tokens in order of time: cut about half of the rows early, each after a number of tokens from `ends`.
 
-    Which rows are cut, and after which number, is drawn; at least one token of each row stays.
+    Which rows are cut, and after which of their numbers, is drawn; at least one token of each row stays.
 
     Args:
         tokens: [B, N], with padding at the end of rows only.
-        ends: the k numbers of each row.
+        ends: k numbers of tokens for each row.
         draw: function from n to uniform random numbers [B, n] in [0, 1).
 
     Returns:
@@ -193,7 +194,7 @@ def drop_tokens(tokens: Tokens, most: float, draw: Noise) -> Tokens:
     """Augment tokens: drop a random share of each row's tokens; at least one token of each row stays.
 
     Args:
-        most: the share of each row is drawn uniformly from 0 to this.
+        most: the share is drawn for each row, uniformly from 0 to this.
         draw: function from k to uniform random numbers [B, k] in [0, 1).
 
     Returns:
@@ -210,8 +211,8 @@ def drop_tokens(tokens: Tokens, most: float, draw: Noise) -> Tokens:
 def maskable(dataset: Any, preprocessor: Any, masking: Masking) -> np.ndarray:
     """Return a mask [S], True for series or arrays of a data set in which `masking` can hide something.
 
-    Single tokens can be hidden in members that have two observations or patches; whole times, channels or rows of
-    patches in those that have two different ones.
+    A masking of single tokens needs two observations or patches; one of whole times, channels or rows of patches needs
+    two different times, channels or rows.
     """
     if masking.kind in ("ratio", "blocks"):
         return dataset.lengths >= 2
@@ -224,7 +225,7 @@ def maskable(dataset: Any, preprocessor: Any, masking: Masking) -> np.ndarray:
 
 
 def require_maskable(dataset: Any, preprocessor: Any, masking: Masking) -> None:
-    """Raise InputError ("nothing-to-hide") if `masking` can hide nothing in any member of the data set."""
+    """Raise InputError (code "nothing-to-hide") if `masking` can hide nothing in any series or array."""
     blocks = (np.arange(start, min(start + BLOCK, len(dataset))) for start in range(0, len(dataset), BLOCK))
     if not any(maskable(dataset.select(block), preprocessor, masking).any() for block in blocks):
         raise InputError(

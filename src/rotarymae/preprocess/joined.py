@@ -25,19 +25,20 @@ def join(
     channels: int,
     real: Bool[Tensor, "B N"],
 ) -> Tokens:
-    """Make one token of all observations of a row that have equal keys (time, further positions).
+    """Make one token of all observations of a row that have equal keys, such as the same time.
 
     Args:
         values: V values of each observation; observations stand in any order.
-        positions: its position on A axes; where keys are equal, positions are too.
-        keys: tokens are sorted by the first key, then the second, and so on.
-        channel: of each observation, from 0 to `channels` - 1; no two observations with equal keys have the same.
+        positions: position of each observation on A axes; equal keys have equal positions.
+        keys: the time, then each further position, of each observation; tokens are sorted by the first key, then the
+            second, and so on.
+        channel: of each observation, from 0 to `channels` - 1; observations with equal keys have different channels.
         channels: number of channels.
         real: True where there is an observation; elsewhere nothing is read.
 
     Returns:
-        Tokens [B, N] with channels · V values each, those of a channel side by side, padded at the end. `observed` says
-        which values there are; the others are 0.
+        Tokens [B, N] with channels · V values each, those of a channel side by side, padded at the end. `observed` is
+        True for values that were observed; the others are 0.
     """
     keys = [torch.where(real, key, torch.inf) for key in keys]
     order = lexsort(*keys)
@@ -62,10 +63,10 @@ def join(
 
 
 def observations(joined: Tokens, columns: int) -> Tokens:
-    """Split tokens that hold V values of one time into one token per value, [B, N · V], so that each can be hidden.
+    """Make a token for each value of tokens [B, N] that hold V values of one time; return [B, N · V].
 
-    These tokens have 1 in place of the value; values that were not observed are padding. Their positions are the time
-    and the number of the channel, from 1.
+    So values can be hidden one by one. The new tokens say only where values are: all have the value 1; their positions
+    are the time and the number of the channel, from 1; and values that were not observed are padding.
 
     Args:
         joined: tokens [B, N] with V values, those of a channel side by side.
@@ -80,10 +81,10 @@ def observations(joined: Tokens, columns: int) -> Tokens:
 def drop_values(joined: Tokens, most: float, draw: Noise) -> Tokens:
     """Augment tokens that hold several values of one time: drop a random share of each row's values.
 
-    These count as not observed, and become 0; a token may lose all.
+    Dropped values count as not observed, and become 0; a token may lose all.
 
     Args:
-        most: the share of each row is drawn uniformly from 0 to this.
+        most: the share is drawn for each row, uniformly from 0 to this.
         draw: function from k to uniform random numbers [B, k] in [0, 1).
     """
     uniform = draw(1 + joined.length * joined.features)
@@ -92,7 +93,7 @@ def drop_values(joined: Tokens, most: float, draw: Noise) -> Tokens:
 
 
 def keep_values(joined: Tokens, kept: Bool[Tensor, "B N V"]) -> Tokens:
-    """Return tokens of V values each as if only those where `kept` is True had been observed; the others become 0."""
+    """Return tokens of V values each in which values count as not observed, and become 0, where `kept` is False."""
     observed = joined.observed_values & kept
     return replace(joined, values=joined.values * observed, observed=observed, check_values=False)
 
@@ -112,12 +113,15 @@ def split_joined(joined: Tokens, mask: Bool[Tensor, "B K"]) -> tuple[Tokens, Tok
 
 
 def carry_forward(tokens: Tokens) -> Tokens:
-    """Return tokens with 3 V values instead of V: V latest values so far, V marks of new ones, V numbers of recency.
+    """Carry values forward to later tokens; return tokens with 3 V values: latest ones, marks of new ones, recency.
 
-    Latest is the value observed last, at this token or before; 0, the mean, before there is one. The mark is 1 if it
-    was observed at this token, else 0. Recency is 1 / (1 + age / 4), and 0 before the first; the age is the distance in
-    time, which is the first position. Tokens are in the order of time. All 3 V are 0 at padding. `observed`, positions
-    and padding stay as they are.
+    The latest value is the one observed last, at this token or before; it is 0, the mean, until one was observed. The
+    mark is 1 if the value was observed at this token, else 0. Recency is 1 / (1 + age / 4), where the age is the time
+    since the value was observed, in units of the first position; it is 0 until one was observed. All 3 V are 0 at
+    padding. `observed`, positions and padding stay as they are.
+
+    Args:
+        tokens: in order of time, with V values each.
     """
     observed = tokens.observed_values
     count = observed.cumsum(1)  # of each value's observations so far

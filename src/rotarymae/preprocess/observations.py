@@ -57,7 +57,7 @@ class Inputs:
         signal_to_noise: bool = False,
         errors: Sequence[str] = (),
     ) -> Inputs:
-        """Choose the further inputs of tokens for a data set; nothing is chosen unless asked for.
+        """Choose what a token holds in addition to its values; only what is asked for is chosen.
 
         Args:
             channel_one_hot: whether the channel is given as a one-hot vector; it is only if there are 2 to 64 channels.
@@ -84,8 +84,8 @@ class Inputs:
         Args:
             values: W columns in the table's units, those of standard errors among them.
             channel: number of each observation's channel, from 0.
-            value_names: names of the first columns of `values`. Further columns, as the sides of limits ("<5"), are not
-                read.
+            value_names: names of the first columns of `values`. Columns behind these, which may mark limits ("<5"), are
+                not read.
         """
         parts = [(channel[..., None] == torch.arange(self.channels, device=channel.device)).double()]
         for column, error in self.signal_to_noise:
@@ -96,7 +96,7 @@ class Inputs:
         return torch.cat(parts, -1)
 
     def describe(self) -> str:
-        """Return the further inputs in words, with commas, such as "asinh(flux / flux_err)"; "none" without any."""
+        """Return in words what a token holds in addition to its values, such as "asinh(flux / flux_err)", or "none"."""
         words = [f"the channel as a one-hot vector of {self.channels}"] if self.channels else []
         words += [f"asinh({column} / {error})" for column, error in self.signal_to_noise]
         return ", ".join(words) or "none"
@@ -173,8 +173,8 @@ class ObservationPreprocessor(Preprocessor):
         Without transforms every value gets "robust".
 
         Raises:
-            InputError: an unknown transform or origin; not one transform for each value; no values, or too many values
-                and channels.
+            InputError: an unknown transform or origin; another number of transforms than of values; no values, or too
+                many values and channels.
         """
         self.transforms = self.transforms or ("robust",) * len(self.value_names)
         choose("origin", self.origin, get_args(Origin))
@@ -213,18 +213,18 @@ class ObservationPreprocessor(Preprocessor):
             dataset: the training set; its last value columns are the `errors`.
             transforms: {value column: how it is scaled}, "robust", "standard", "asinh" or "none"; the others get
                 "robust". `values.WORDS` describes them.
-            time_unit: the unit of positions in time, in the table's unit, positive, which is not checked here; None
+            time_unit: the unit of positions in time, in the table's unit; positive, which is not checked here. None
                 measures it (by `PositionScaling.fit`).
             origin: "first" counts times from each series' first observation, "zero" from the table's zero.
-            channel_spacing: distance of neighbouring channels on the channel axis, positive, which is not checked here.
-            inputs: further inputs, from `Inputs.fit`; None means none.
-            join_times: one token for each time instead of one for each observation.
+            channel_spacing: distance of neighbouring channels on the channel axis; positive, which is not checked here.
+            inputs: what a token holds in addition to its values, from `Inputs.fit`; None means nothing.
+            join_times: True makes one token for each time, False one for each observation.
             errors: columns of standard errors, one for each other value column.
             settings: window and overlap.
 
         Raises:
-            InputError: `join_times` without channels, or with further inputs, errors or limits ("<5"); `errors`
-                that are negative or not the last value columns, one for each other column; `transforms` with an unknown
+            InputError: `join_times` without channels, or with further inputs, errors or limits ("<5"); `errors` that
+                are negative or not the last value columns, one for each other column; `transforms` with an unknown
                 column or name; times too large for 32 bits.
 
         Warns:
@@ -272,28 +272,28 @@ class ObservationPreprocessor(Preprocessor):
 
     @property
     def value_columns(self) -> tuple[str, ...]:
-        """The value columns of a data set: first the predicted ones, then their errors."""
+        """The value columns that a data set must have: first the predicted ones, then their errors."""
         return self.value_names + self.errors
 
     @property
     def axes(self) -> int:
-        """Number A of position axes: time, further positions, and the channel.
+        """Number A of position axes: time, each further position, and the channel.
 
-        Without channels, and with joined times, there is no axis of the channel.
+        The channel has no axis if there are no channels, or with `join_times`, where a token holds all channels.
         """
         return 1 + len(self.position_names) + (self.channel_names is not None and not self.join_times)
 
     @property
     def features(self) -> int:
-        """Number V of values of a token, which are predicted; with joined times, all value columns of all channels."""
+        """Number V of predicted values of a token; with `join_times`, those of all channels count."""
         return len(self.value_names) * (len(self.channel_names or ()) if self.join_times else 1)
 
     @property
     def input_features(self) -> int:
-        """Number E of further inputs of a token: one for each error column, and those of `inputs`.
+        """Number E of inputs of a token that are not predicted: one for each error column, and those of `inputs`.
 
-        If training had limits ("<5"), there is one more for each value, which says whether it is a limit. With joined
-        times E is 2 V instead: for each of V values, whether it is new, and how recent it is.
+        If training had limits ("<5"), there is one more for each value, which says whether it is a limit. With
+        `join_times` E is 2 V instead: for each of V values, whether it is new, and how recent it is.
         """
         if self.join_times:
             return 2 * self.features
@@ -307,7 +307,7 @@ class ObservationPreprocessor(Preprocessor):
     def lengths(self, dataset: SeriesDataset) -> np.ndarray:
         """Return the number of tokens of each of the S series of a data set, int [S].
 
-        It is the number of its observations; with joined times, of its different times (and further positions).
+        It is the number of observations, or with `join_times`, that of different times (with further positions).
         """
         if not self.join_times:
             return dataset.lengths
@@ -323,10 +323,7 @@ class ObservationPreprocessor(Preprocessor):
     # ── tokens ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def rows(self, dataset: SeriesDataset, index: np.ndarray) -> Rows:
-        """Collect the series at `index`, int [B], as `Rows`: as in the table, a row per observation, padded at the end.
-
-        They are neither scaled nor joined by time.
-        """
+        """Collect the series at `index`, int [B], as `Rows`: in the table's units, padded at the end to the longest."""
         columns, lengths = dataset.gather(index), dataset.offsets[index + 1] - dataset.offsets[index]
         values = np.asarray(columns.values)
         if self.limits:
@@ -342,7 +339,7 @@ class ObservationPreprocessor(Preprocessor):
         )
 
     def tokens_of(self, dataset: SeriesDataset, index: np.ndarray) -> Tokens:
-        """Return the tokens of the series at `index`, int [B], before `complete`: some may be hidden first.
+        """Return the tokens of the series at `index`, int [B]; some may be hidden before `complete` is called.
 
         They are padded at the end to the longest series. Raises InputError for NaN or infinity.
         """
@@ -352,20 +349,20 @@ class ObservationPreprocessor(Preprocessor):
         return Tokens(*parts)
 
     def forward(self, rows: Rows) -> Tokens:
-        """Return tokens as the model takes them, from observations in the table's units.
+        """Turn observations in the table's units into the tokens that a model reads.
 
-        A token holds an observation: scaled values, the logarithms of their errors, further inputs, and for
-        each value whether it is a limit ("<5"), as far as the model reads them. With joined times it holds a time:
-        every channel's latest value, whether it is new, and how recent it is.
+        A token holds one observation: its scaled values, the logarithms of their errors, further inputs, and for each
+        value whether it is a limit ("<5"), as far as the model reads these. With `join_times` it holds one time: the
+        latest value of every channel, whether it is new, and how recent it is.
         """
         return self.complete(self.tokens(rows))
 
     def tokens(self, rows: Rows) -> Tokens:
-        """Return the tokens of a batch of series, before any is hidden, without checking their numbers.
+        """Turn observations into tokens as they are before any is hidden, without a check for NaN and infinity.
 
-        A token has V standardised values, then, as far as there are such, the logarithms of their errors, the further
-        `inputs`, and the sides of limits. With joined times, it has the values of all channels at its own time only;
-        `complete` adds what was observed before.
+        A token has V standardised values. Behind them are, as far as the model reads these, the logarithms of their
+        errors, the further `inputs`, and -1, 0 or 1 for each value (`sides`). With `join_times` a token has the values
+        of all channels that were observed at its time; `complete` adds what was observed before.
         """
         real, width = rows.real, len(self.value_names)
         values = torch.where(real[..., None], rows.values.double(), 0.0)
@@ -391,26 +388,26 @@ class ObservationPreprocessor(Preprocessor):
         return join(scaled, positions, keys, channel, len(self.channel_names or ()), real)
 
     def units(self, tokens: Tokens) -> Tokens:
-        """Return what pre-training can hide one by one, as tokens.
+        """Return the tokens as units that pre-training can hide one by one; a unit is a token, too.
 
-        These are `tokens` themselves. With joined times they are a token for each value, [B, N · V] of tokens [B, N]
-        with V values; it is padding where the value was not observed.
+        These are `tokens` themselves. With `join_times` each value is hidden by itself: tokens [B, N] with V values
+        give units [B, N · V], with padding where a value was not observed.
         """
         return observations(tokens, len(self.value_columns)) if self.join_times else tokens
 
     def complete(self, tokens: Tokens) -> Tokens:
-        """Return what the model reads of visible tokens.
+        """Add to the visible tokens what must be computed after hiding.
 
-        With joined times it is every channel's latest value at each time, whether it is new, and how recent it is. With
-        limits ("<5"), which exclude joined times, it is the same tokens with `observed` False for limits and True for
-        measured values, so that no query takes a limit for the value of its neighbour. Otherwise it is `tokens`.
+        With `join_times` they get every channel's latest value at each time, whether it is new, and how recent it is.
+        If the model reads limits ("<5"), they get `observed`, False for limits and True for measured values, so that a
+        limit is not taken for the value of a neighbour. Otherwise `tokens` are returned.
         """
         if self.limits:
             return replace(tokens, observed=self.sides(tokens) == 0, check_values=False)
         return carry_forward(tokens) if self.join_times else tokens
 
     def sides(self, tokens: Tokens) -> Float[Tensor, "B N V"]:
-        """Return which values are limits: -1 for upper ones ("<5"), 1 for lower ones, else 0.
+        """Return for each value whether it is a limit: -1 for an upper one ("<5"), 1 for a lower one (">5"), else 0.
 
         Args:
             tokens: of a preprocessor with `limits`, with V values that are predicted.
@@ -418,10 +415,10 @@ class ObservationPreprocessor(Preprocessor):
         return tokens.values[..., -self.features :]
 
     def origins(self, rows: Rows) -> Float[Tensor, "B 1"]:
-        """Return the time from which each of B series counts its times, in the table's unit.
+        """Return the time to subtract from the times of each of B series, in the table's unit.
 
-        With `origin` "zero" it is 0. Else it is the earliest time of the series that is not far before the others
-        (`PositionScaling.origins`).
+        It is 0 with `origin` "zero"; else it is the earliest time of the series, passing over stray ones far before the
+        others (`PositionScaling.origins`).
         """
         return self.positions.origins_of_rows(rows.times.double(), rows.real)
 
@@ -432,16 +429,16 @@ class ObservationPreprocessor(Preprocessor):
         positions: Float[Tensor, "B M P"] | None,
         origins: Float[Tensor, "B 1"],
     ) -> Float[Tensor, "B M A"]:
-        """Return the model's positions, float32, of M times in each of B series.
+        """Turn M times in each of B series, with channels and further positions, into the model's positions, float32.
 
-        The A axes are time, further positions, and the channel, if there are channels; with joined times there is no
-        axis of the channel.
+        The A axes are time, further positions, and the channel. The channel has no axis if there are no channels, or
+        with `join_times`.
 
         Args:
             times: in the table's unit.
             channels: numbers from 0; None without channels.
             positions: P further positions in the table's units; None without any.
-            origins: the time from which each row counts, as `origins` returns it.
+            origins: the time to subtract in each row, as `origins` returns it.
         """
         at = self.positions(times, positions, origins)
         if channels is not None and not self.join_times:
@@ -452,7 +449,7 @@ class ObservationPreprocessor(Preprocessor):
     # ── checks ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def check(self, dataset: SeriesDataset) -> None:
-        """Refuse a data set that the model was not made for, and warn of one that looks unlike training.
+        """Refuse a data set that does not fit the model, and warn of one that looks unlike training.
 
         Raises:
             InputError: other value columns, channels or positions than in training, or in another order; a negative
@@ -472,7 +469,7 @@ class ObservationPreprocessor(Preprocessor):
         if channels != self.channel_names:
             raise InputError(
                 f"the channels are {listed(channels or ()) or 'none'}, and the model was trained on "
-                f"{listed(self.channel_names or ()) or 'none'}; give the same channels, read with its channel_names."
+                f"{listed(self.channel_names or ()) or 'none'}; read the data with the model's channel_names."
             )
         if dataset.position_names != self.position_names:
             raise InputError(
@@ -482,15 +479,17 @@ class ObservationPreprocessor(Preprocessor):
             )
         refuse_negative(dataset, self.errors)
         if dataset.sides is not None and not self.limits:
-            raise InputError("the data set has limits, and the model was trained without; read it with --limits drop.")
+            raise InputError(
+                "the data set has limits, and the model was trained without values such as <5; read with --limits drop."
+            )
         self.warn_of_other_times(dataset)
         self.warn_if_far(dataset)
         self.warn_of_other_units(dataset)
 
     def warn_of_other_times(self, dataset: SeriesDataset) -> None:
-        """Warn (InputWarning) if times are dates or durations here and were numbers in training, or vice versa.
+        """Warn (InputWarning) if times are dates or durations but were numbers in training, or the other way round.
 
-        Nothing is compared if `dates` is None.
+        Nothing is compared if it is not known what they were in training (`dates` is None).
         """
         if self.dates is None or self.dates == (dataset.time_unit is not None):
             return
@@ -505,7 +504,8 @@ class ObservationPreprocessor(Preprocessor):
     def warn_if_far(self, dataset: SeriesDataset) -> None:
         """Warn (InputWarning), once for each axis of positions, if series reach far beyond those of training.
 
-        Far is more than 1.5 times the largest distance from an origin in training, plus one unit of position.
+        A series reaches as far as its largest distance from its origin. Far is more than 1.5 times the largest distance
+        in training plus one unit of position.
         """
         reaches, limits = self.positions.reaches(dataset), 1.5 * self.positions.training_reach.numpy() + 1.0
         units = self.positions.units.numpy()
@@ -518,7 +518,7 @@ class ObservationPreprocessor(Preprocessor):
                     InputWarning(
                         f"series {plain(dataset.ids[most])!r} has {name} up to "
                         f"{reaches[most, axis] * units[axis]:.6g} from their origin; training reached {reach:.6g} "
-                        f"({int(far.sum())} series reach far outside). Predictions there are extrapolations; do not "
+                        f"({int(far.sum())} series reach far beyond). Predictions there are extrapolations; do not "
                         "rely on them.",
                         code="far-times" if axis == 0 else "far-positions",
                     ),
@@ -526,11 +526,12 @@ class ObservationPreprocessor(Preprocessor):
                 )
 
     def warn_of_other_units(self, dataset: SeriesDataset) -> None:
-        """Warn, by one InputWarning, of channels (else columns) whose values lie far from training's, or spread unlike.
+        """Warn (InputWarning) of channels, else columns, whose values may be in another unit than in training.
 
-        They may be in another unit. Standardised as in training, they have a median beyond ±5, an interquartile range
-        beyond 10, or a deviation below 0.002 but not 0. A large data set is sampled. Nothing is compared if there are
-        fewer than ten series, nor are channels with fewer than a hundred values, and columns with the transform "none".
+        Values are scaled by the statistics of training. They look wrong if their median is beyond ±5, their
+        interquartile range above 10, or their standard deviation below 0.002 but not 0. Not judged are data sets of
+        fewer than ten series, channels with fewer than a hundred values, and columns with the transform "none". A large
+        data set is sampled.
         """
         if len(dataset) < MIN_SERIES_TO_COMPARE:
             return
@@ -558,7 +559,7 @@ class ObservationPreprocessor(Preprocessor):
             )
 
     def check_statistics(self) -> None:
-        """Raise InputError for a width, deviation, limit or unit that is not positive and finite."""
+        """Raise InputError if a statistic (width, std or limit of values, unit of position) is not positive."""
         values, positions = self.values, self.positions
         require_positive(width=values.width, std=values.std, limit=values.limit, units=positions.units)
 
@@ -585,7 +586,7 @@ class ObservationPreprocessor(Preprocessor):
 def opens_token(dataset: SeriesDataset) -> np.ndarray:
     """Return a mask over all observations, bool [n]: True at the first one of each different time of a series.
 
-    With joined times a token begins there. If there are further positions, time and positions count together.
+    With `join_times`, a token begins there. If there are further positions, time and positions count together.
     """
     opens = np.concatenate([[True], np.diff(dataset.times) != 0])
     if dataset.positions is not None:
@@ -595,7 +596,7 @@ def opens_token(dataset: SeriesDataset) -> np.ndarray:
 
 
 def _check_errors(dataset: SeriesDataset, errors: Sequence[str]) -> tuple[str, ...]:
-    """Return `errors`, names of the columns of standard errors, as a tuple; it may be empty.
+    """Check `errors`, the names of the columns of standard errors, and return them as a tuple, which may be empty.
 
     Raises InputError if they are not the last value columns, in order, one for each other column, or an error is
     negative.

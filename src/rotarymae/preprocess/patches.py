@@ -78,7 +78,7 @@ class PatchPreprocessor(Preprocessor):
         constant = std <= 1e-12 * np.maximum(np.abs(mean + around), 1e-30)
         if constant.any():
             which = ", ".join(str(c) for c in np.flatnonzero(constant))
-            text = f"channel {which} (counted from 0) of the {dataset.noun} never changes; nothing can be learnt of it."
+            text = f"channel {which} (counted from 0) of the {dataset.noun} never changes; leave it out."
             warnings.warn(text, InputWarning, stacklevel=2)
         made = cls(dataset.patch_size, dataset.channels, dataset.sample_rate, dataset.longest_side)
         made.mean[:], made.std[:] = torch.from_numpy(mean + around), torch.from_numpy(np.where(constant, 1.0, std))
@@ -119,8 +119,8 @@ class PatchPreprocessor(Preprocessor):
         spread, usual = float(np.std(cells, dtype=np.float64)), float(self.std.max())
         if not usual / OTHER_UNIT <= spread <= usual * OTHER_UNIT and spread > 0:
             text = (
-                f"the {dataset.noun}' cells spread by {spread:.3g}, those of training by {usual:.3g}; is white as much "
-                "in both? Pictures of 8 bits reach 255, fractions 1."
+                f"values of the {dataset.noun} have the standard deviation {spread:.3g}, in training {usual:.3g}: "
+                "are they in the same unit? White is 255 in pictures of 8 bits, and 1 in fractions."
             )
             warnings.warn(text, InputWarning, stacklevel=2)
 
@@ -145,7 +145,7 @@ class PatchPreprocessor(Preprocessor):
         return self([dataset.arrays[i] for i in index])
 
     def forward(self, rows: Sequence[np.ndarray]) -> Tokens:
-        """Cut arrays in their own units into standardised patches; return them as tokens, a row for each array.
+        """Cut arrays that are not scaled yet into standardised patches; return them as tokens, a row for each array.
 
         What goes beyond whole patches is cropped, evenly on both sides. Positions count patches from 1 on every axis.
         Rows with fewer patches than others are padded at the end.
@@ -167,11 +167,11 @@ class PatchPreprocessor(Preprocessor):
         require_positive(std=self.std)
 
     def scale(self, array: Tensor) -> Tensor:
-        """Standardise an array [*sizes, C] channel by channel by `mean` and `std` of training; return it as float32."""
+        """Standardise each channel of an array [*sizes, C] by `mean` and `std` of training; return it as float32."""
         return ((array.double() - self.mean) / self.std).float()
 
     def unscale(self, scaled: np.ndarray) -> np.ndarray:
-        """Return a standardised array [*sizes, C] in its own units by channel, float32; see `scale`."""
+        """Undo `scale`: convert a standardised array [*sizes, C] back to the units of its channels, float32."""
         return (torch.from_numpy(np.asarray(scaled, np.float32)) * self.std.float() + self.mean.float()).numpy()
 
     def describe(self) -> dict[str, Any]:

@@ -52,12 +52,12 @@ class PositionScaling(nn.Module):
 
     @property
     def unit(self) -> float:
-        """Return the unit of time, as a number in the unit of the table's times."""
+        """Return the unit of time, in which positions are counted, as a number in the unit of the table's times."""
         return float(self.units[0])
 
     @property
     def reach(self) -> float:
-        """Return the largest |position| in time of the training set, in multiples of `unit`."""
+        """Return the largest distance in time from an origin in the training set, in multiples of `unit`."""
         return float(self.training_reach[0])
 
     @classmethod
@@ -104,10 +104,11 @@ class PositionScaling(nn.Module):
         return scaling
 
     def origins(self, dataset: SeriesDataset) -> np.ndarray:
-        """Return the time that is subtracted from each series' times, float64 [S] in the table's unit.
+        """Return the origin of each series: the time to subtract from its times, float64 [S] in the table's unit.
 
-        With `origin` "zero" it is 0. Else it is the earliest time of the series; of four times or more, the earliest
-        that is not more than ten interquartile ranges below the first quartile, if that range is not 0.
+        With `origin` "zero" it is 0. Else it is the earliest time of the series that is not a stray one. A stray one is
+        more than ten interquartile ranges below the first quartile; a series of fewer than four times, or with a range
+        of 0, has none.
         """
         if self.origin == "zero":
             return np.zeros(len(dataset))
@@ -119,7 +120,7 @@ class PositionScaling(nn.Module):
         return first
 
     def origins_of_rows(self, times: Float[Tensor, "B N"], real: Bool[Tensor, "B N"]) -> Float[Tensor, "B 1"]:
-        """Return the times that `origins` would return, [B, 1] in the table's unit, of B series that are padded.
+        """Return the origins, as in `origins`, of B padded series: the time to subtract, [B, 1] in the table's unit.
 
         Args:
             times: N times of each row in the table's unit, in any order.
@@ -134,10 +135,10 @@ class PositionScaling(nn.Module):
         return torch.where(real & (times >= low), times, torch.inf).amin(1, keepdim=True)
 
     def reaches(self, dataset: SeriesDataset) -> np.ndarray:
-        """Return how far each series reaches from its origin, at most, in units of position: float64 [S, 1 + P].
+        """Return the largest distance of each series from its origin on each axis, in units of position, [S, 1 + P].
 
-        The first column is time, the others are the P further positions. Times far from the others of their series
-        (`fences`) are ignored.
+        The first column is time, the others are the P further positions; float64. Times far from the others of their
+        series (`fences`) are ignored.
         """
         low, high = fences(dataset)
         origins, lengths = self.origins(dataset), np.diff(dataset.offsets)
@@ -160,12 +161,12 @@ class PositionScaling(nn.Module):
         columns: Float[Tensor, "B N P"] | None,
         origins: Float[Tensor, "B 1"],
     ) -> Float[Tensor, "B N A"]:
-        """Return positions, float64 [B, N, 1 + P], of N times and P further columns in each of B rows, time first.
+        """Scale N times and P further columns in each of B rows to positions, float64 [B, N, 1 + P], time first.
 
         Args:
             times: in the table's unit.
             columns: further positions in the table's units; None without any (P = 0).
-            origins: the time from which each row counts, as `origins_of_rows` returns it.
+            origins: the time to subtract in each row, as `origins_of_rows` returns it.
         """
         at = ((times.double() - origins) / self.units[0])[..., None]
         if columns is None:
@@ -174,10 +175,10 @@ class PositionScaling(nn.Module):
 
 
 def fences(dataset: SeriesDataset) -> tuple[np.ndarray, np.ndarray]:
-    """Return two arrays (low, high), float64 [S]: times of a series below low or above high are far from its others.
+    """Return the bounds (low, high) of each series, two arrays float64 [S]; times beyond them are far from its others.
 
-    They lie ten interquartile ranges beyond the quartiles of the series' times. For a series of fewer than four times,
-    or with equal quartiles, they are -inf and inf.
+    They are the quartiles of the series' times, moved outwards by ten interquartile ranges; or -inf and inf for a
+    series of fewer than four times, or with equal quartiles.
     """
     lengths = np.diff(dataset.offsets)
     lower, upper = (np.asarray(dataset.times[dataset.offsets[:-1] + at]) for at in _quartiles(lengths))
@@ -186,10 +187,10 @@ def fences(dataset: SeriesDataset) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _quartiles(count: Any) -> tuple[Any, Any]:
-    """Return the indices (lower, upper) of the first and the third quartile among `count` sorted numbers, elementwise.
+    """Return the indices (lower, upper) of the first and the third quartile among `count` sorted numbers.
 
     Args:
-        count: an array or a tensor of whole numbers, each at least 1.
+        count: an array or a tensor of whole numbers, each at least 1; the indices have its shape.
     """
     return ((count + 2) // 4).clip(max=count - 1), (3 * (count - 1)) // 4
 
@@ -197,9 +198,9 @@ def _quartiles(count: Any) -> tuple[Any, Any]:
 def _time_unit(dataset: SeriesDataset) -> float:
     """Return a unit of time for a data set: the median over series of each one's median gap between observations.
 
-    It is at least a thousandth of the median span of the series (twice the interquartile range, the whole for fewer
-    than four times or where that is 0), and 1 if no series has two different times. Equal times make no gap; times far
-    from the others of their series (`fences`) do not count.
+    It is at least a thousandth of the median span of the series, and 1 if no series has two different times. The span
+    is twice the interquartile range of a series' times, or the whole range if that is 0 or there are fewer than four
+    times. Equal times make no gap; gaps next to a time far from the others of its series (`fences`) do not count.
     """
     low, high = fences(dataset)
     lengths = np.diff(dataset.offsets)
@@ -226,10 +227,10 @@ def _time_unit(dataset: SeriesDataset) -> float:
 def _column_units(dataset: SeriesDataset, columns: np.ndarray) -> np.ndarray:
     """Return a unit for each of P further positions, [P]: about the distance of neighbouring places.
 
-    A unit is the span of its column divided by the number of places along one axis, k ** (1 / P) of k places, at most
-    1,000. k is the median number of different places of a series, or, if most series stay at one place, the number of
-    places of all. The span is twice the interquartile range, or the whole range where that is 0. A constant column gets
-    1.
+    A unit is the span of its column divided by the number of places along one axis. Of k places, k ** (1 / P) are along
+    one axis, as in a grid, and at most 1,000. k is the median number of different places of a series, or, if most
+    series stay at one place, the number of places of all. The span is twice the interquartile range, or the whole range
+    if that is 0. A constant column gets 1.
 
     Args:
         columns: [n, P], the further positions of all observations, in the table's units.

@@ -103,9 +103,9 @@ class StaticColumn:
     def codes(self, column: np.ndarray) -> np.ndarray:
         """Return a column [S] as float64: numbers as they are, categories as their index in `categories`.
 
-        A missing value is NaN. A category unknown from training is -1, and an InputWarning names it. Categories are
-        compared as text: 3.0 is "3". Raises InputError for text or dates, unless all missing, where training had
-        numbers.
+        A missing value is NaN. A category that training did not have is -1, and an InputWarning names it. Categories
+        are compared as text: 3.0 is "3". Raises InputError for text or dates where training had numbers, unless all
+        values are missing.
         """
         gone = _missing(column)
         if self.categories is None:

@@ -47,7 +47,7 @@ WILD_WIDTHS, WILD_RATIO, MAX_WILD = 100.0, 10.0, 1e-3  # a few values so far awa
 
 
 def numpy_too(method: Callable[..., Tensor]) -> Callable[..., Any]:
-    """Decorate a method of tensors so that it also takes numpy arrays, for which it returns an array.
+    """Decorate a method of tensors so that it also takes numpy arrays, and then returns an array.
 
     If the first argument is no tensor, all are converted. Arguments are positional only.
     """
@@ -114,9 +114,9 @@ class ValueScaling(nn.Module):
     def fit(cls, dataset: SeriesDataset, transforms: dict[str, str] | None = None) -> ValueScaling:
         """Create a scaling with the statistics of a training set; a large set is sampled.
 
-        Limits ("<5") do not count as values. A channel that has no value of a column gets the statistics of the
-        column's values in all channels; if there are none either, those of its limits, which at least say of what size
-        it is.
+        Limits ("<5") do not count as values. A channel without a value in a column gets the statistics of that column
+        over all channels. If these have none either, it gets those of the column's limits, which at least have the
+        right size.
 
         Args:
             dataset: the training set.
@@ -154,14 +154,14 @@ class ValueScaling(nn.Module):
         return scaling
 
     def _fit_column(self, c: int, v: int, part: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
-        """Set the statistics of one channel and column, in place.
+        """Set the statistics of one channel and value column, in place.
 
         Args:
             c, v: numbers of channel and column.
             part: their n training values, at least one, all finite.
 
         Returns:
-            |u| of each value: its distance from the median, divided by `width`.
+            The distance of each value from the median, divided by `width`.
         """
         low, centre, high = np.quantile(part.numpy(), (MIDDLE[0], 0.5, MIDDLE[1]))
         # Where two values in three are alike the spread of the others counts, and of a rare flag that of all.
@@ -185,9 +185,9 @@ class ValueScaling(nn.Module):
     def transform(self, values: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
         """Standardise values by the statistics of their channel, moving extreme ones inwards; return float64 [..., V].
 
-        Heavy tails are compressed as `transforms` says. With the transform "robust", values beyond a bound are also
-        moved to it. The bound is about half as far again from the median as nearly all training values of the channel
-        (`limit`). Columns with "none" come back unchanged.
+        Heavy tails are compressed as `transforms` says. With "robust", a value beyond a bound (`limit`) is moved to it;
+        the bound is about 1.5 times as far from the median as nearly all training values. Columns with "none" are
+        unchanged.
 
         Args:
             values: V values in each row, in the table's units.
@@ -197,9 +197,10 @@ class ValueScaling(nn.Module):
 
     @numpy_too
     def bounded(self, scaled: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
-        """Move standardised values beyond the bound of their channel (`limit`) to it; return float64 [..., V].
+        """Move standardised values beyond the bound of their channel to it; return float64 [..., V].
 
-        No value that a model has learnt from lies beyond it. Columns with "none" come back unchanged.
+        The bound is that of `transform`, so that a model sees no value beyond it in training. Columns with "none" are
+        unchanged.
 
         Args:
             scaled: V standardised values in each row.
@@ -211,9 +212,9 @@ class ValueScaling(nn.Module):
 
     @numpy_too
     def unbounded(self, values: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
-        """Standardise values by the statistics of their channel, without a bound; return float64 [..., V].
+        """Standardise values by the statistics of their channel, without any bound; return float64 [..., V].
 
-        Heavy tails are compressed as `transforms` says; columns with "none" come back unchanged.
+        Heavy tails are compressed as `transforms` says; columns with "none" are unchanged.
 
         Args:
             values: V values in each row, in the table's units.
@@ -225,7 +226,7 @@ class ValueScaling(nn.Module):
 
     @numpy_too
     def inverse(self, scaled: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
-        """Return standardised values in the table's units, float64 [..., V]: the inverse of `unbounded`.
+        """Convert standardised values to the table's units, float64 [..., V]: the inverse of `unbounded`.
 
         Args:
             scaled: V standardised values in each row.
@@ -239,11 +240,10 @@ class ValueScaling(nn.Module):
     def standard_errors(
         self, values: Float[Tensor, "*shape V"], errors: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]
     ) -> Tensor:
-        """Return standard errors in standardised units, float64 [..., V].
+        """Convert standard errors from the table's units to standardised units, float64 [..., V].
 
-        Each is half the standardised distance, without cut-off, between one error below the value and one above. Where
-        values are compressed and the slope changes within a large error, that is closer to the true deviation than the
-        slope at the value.
+        The result is half the distance between value + error and value - error, both standardised by `unbounded`. Where
+        values are compressed, this is closer to the true deviation than the error times the slope at the value.
 
         Args:
             values, errors: V values in each row and their standard errors, in the table's units; a negative error
@@ -256,10 +256,10 @@ class ValueScaling(nn.Module):
 
     @numpy_too
     def spread_about(self, scaled: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
-        """Return for each given value how far the training values of its channel lie from it, float64 [..., V].
+        """Return how far the training values of the channel lie from each given value, float64 [..., V].
 
-        That is their root mean square distance, estimated from mean and deviation. Both values and distance are
-        standardised.
+        This is the root mean square of the distances, estimated from mean and standard deviation in training. Values
+        and distances are standardised.
 
         Args:
             scaled: V given values in each row, standardised.
@@ -281,9 +281,9 @@ def _bend(u: Float[Tensor, "*shape"], knee: Float[Tensor, "*#shape"]) -> Float[T
 
 
 def _unbend(y: Float[Tensor, "*shape"], knee: Float[Tensor, "*#shape"]) -> Float[Tensor, "*shape"]:
-    """Undo `_bend`: return the u that it maps to y.
+    """Invert `_bend`: return the number u for which `_bend` returns y.
 
-    To avoid overflow, a y more than `MAX_EXPONENT` beyond the knee counts as just so far beyond it.
+    To avoid overflow, a |y| of more than knee + 80 (`MAX_EXPONENT`) counts as knee + 80.
 
     Args:
         knee: at least 0.
@@ -304,7 +304,7 @@ def _within(x: Float[Tensor, "*shape"], bound: Float[Tensor, "*#shape"]) -> Floa
 
 
 def _inner(part: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
-    """Move values beyond the 1 % or 99 % quantile to it; return fewer than five values as they are.
+    """Move values below the 1 % and above the 99 % quantile to these; return fewer than five values as they are.
 
     Quantiles are rounded inwards to one of the values: of up to a hundred, the smallest and the largest are moved to
     the next one, so that a single wild value has no weight.
@@ -319,15 +319,16 @@ def _inner(part: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
 
 
 def _wild(dataset: SeriesDataset, rows: np.ndarray, v: int, away: Float[Tensor, " n"]) -> Iterator[str]:
-    """Yield, as text for a warning, the few values of a channel that lie far from its median and all other values.
+    """Describe, for a warning, the few values of a channel that lie extremely far from its median and all other values.
 
-    They are at most one in a thousand, or a single one, and lie over 100 widths away, ten times as far as any other.
+    They are at most one in a thousand, or a single one. Each lies over 100 widths from the median, and over ten times
+    as far as any value that is not described.
 
     Args:
         dataset: the training set.
         rows: the observations of the channel, as indices; of fewer than twenty nothing is yielded.
         v: number of the value column.
-        away: distance of the value in each of these rows from the median, in widths of the distribution.
+        away: distance of the value in each of these rows from the median, in widths (`ValueScaling.width`).
     """
     most, names = max(1, int(MAX_WILD * len(rows))), dataset.channel_names
     if len(rows) < 20:  # with fewer nothing stands out

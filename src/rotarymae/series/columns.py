@@ -82,8 +82,8 @@ def listed_column(values: Any, name: str) -> pa.Array:
         return cells.to_arrow(values)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise InputError(
-            f"{name}: the values are of mixed type, or of one that no table holds ({str(error).splitlines()[0]}); give "
-            "numbers, strings, dates or booleans alone."
+            f"{name}: the values are of mixed types, or of one that no table can hold ({str(error).splitlines()[0]}); "
+            "give only numbers, only strings, only dates or only booleans."
         ) from error
 
 
@@ -169,7 +169,7 @@ def named_columns(flat: np.ndarray, what: str, names: Sequence[str] | None) -> d
     names = usual if names is None else (names,) if isinstance(names, str) else tuple(names)
     refuse_twice(names, f"{what}_names")
     if len(names) != len(usual):
-        raise InputError(f"{what}_names has {len(names)} names for {len(usual)} features; give one each.")
+        raise InputError(f"{what}_names has {len(names)} names for {len(usual)} columns; give one for each.")
     return dict(zip(names, map(pa.array, flat.T.copy()), strict=True))
 
 

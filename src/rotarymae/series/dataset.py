@@ -326,7 +326,7 @@ class SeriesDataset:
         )
         never = [] if names is None else [names[c] for c in np.flatnonzero((low > high).all(1))]
         if never:
-            text = f"channel {listed(never)} was never observed: what a model says of it is a guess; leave it out."
+            text = f"channel {listed(never)} was never observed: predictions for it are guesses; leave it out."
             warnings.warn(text, InputWarning, stacklevel=2)
         if constant:
             warnings.warn(
@@ -468,7 +468,7 @@ class SeriesDataset:
             return self
         limits = (self.sides != 0).any(1)
         if limits.any():
-            text = f"{limits.sum():,} limits are left out: the model was trained without any, and does not read them."
+            text = f"{limits.sum():,} limits are left out, values such as <5, as the model was trained without."
             warnings.warn(text, InputWarning, stacklevel=2)
         return replace(self.mask_observations(~limits), sides=None)
 

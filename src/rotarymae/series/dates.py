@@ -255,8 +255,8 @@ def _strptime(texts: pa.Array, name: str, how: str) -> pa.Array:
     """
     if "%Z" in how:
         raise InputError(
-            f"the format {how!r} of the times {name!r} has %Z, a zone by name such as CEST, which would be left out; "
-            "names of zones are not unique. Write offsets, which %z reads."
+            f"the format {how!r} of the times {name!r} has %Z, a zone by name such as CEST, which would be ignored, as "
+            "such names are not unique. Write offsets such as +02:00, which %z reads."
         )
     if "%z" in how:
         texts = pc.replace_substring_regex(texts, "[zZ]$", "+00:00")  # pyright: ignore
@@ -440,7 +440,9 @@ def with_clock(day: Times, clock: pa.Array, name: str) -> Times:
             hours = np.where(rest < 60, whole + rest / 60, np.where(np.isnan(given), np.nan, np.inf))  # 1015
         wrong = given[(hours < 0) | (hours > 24)]
         if len(wrong):
-            raise InputError(f"the clock of {name!r} is {wrong[0]:g}; wanted hours up to 24, 10:15:00, or 1015.")
+            raise InputError(
+                f"a time of day next to {name!r} is {wrong[0]:g}; wanted hours up to 24, 10:15:00, or 1015 for 10:15."
+            )
         spent = hours / 24
     return replace(day, values=day.values + spent)
 
@@ -470,8 +472,8 @@ def refuse_other_dates(column: pa.Array, name: str) -> None:
     others = [text for text in there if not re.match(ISO, text)]
     if others and all(map(OTHER_DATE.match, there)):
         raise InputError(
-            f"column {name!r} holds dates such as {others[0]!r}, which come in no order as they are written; write "
-            "them as ISO dates, such as 2024-03-31 or 2024-03-31T10:00."
+            f"column {name!r} holds dates such as {others[0]!r}, which do not sort by time as texts; write them as ISO "
+            "dates, such as 2024-03-31 or 2024-03-31T10:00."
         )
 
 

@@ -80,7 +80,7 @@ def series_chunks(offsets: np.ndarray) -> Iterator[slice]:
 
 
 def row_chunks(offsets: np.ndarray) -> Iterator[slice]:
-    """Yield the slices of observations that belong to the slices of series from `series_chunks`; the argument is the same."""
+    """Yield the slices of observations that belong to the slices of series from `series_chunks(offsets)`."""
     return (slice(offsets[part.start], offsets[part.stop]) for part in series_chunks(offsets))
 
 

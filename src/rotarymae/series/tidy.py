@@ -352,8 +352,8 @@ def _coarse(rows: Observations) -> str:
     """Return the sentence of `doubt_coarse_times`, without the count that stands before it."""
     advice = "write it with 64 bits, or subtract the first time" if rows.time_bits == 32 else "subtract the first time"
     return (
-        f"gaps are short for the column {rows.names['time']!r}, which is read with {rows.time_bits} bits: "
-        f"{rows.time_step:.4g} is its smallest step, so that times that differed may be equal; {advice}"
+        f"gaps between times are close to the rounding step of the column {rows.names['time']!r}, {rows.time_step:.4g} "
+        f"with {rows.time_bits} bits, so that different times may have become equal; {advice}"
     )
 
 
@@ -526,8 +526,9 @@ def merge_duplicates(rows: Observations, duplicates: str, strict: bool = False) 
         if strict or differs.sum() > MAX_REPEATS * len(rows.times):
             more = f" Many {_coarse(rows)}." if rows.time_step else ""
             raise InputError(
-                f"{where}: there are {counts[place]} observations ({again.sum()} rows too many in all). If a column "
-                f"tells them apart, name it as the channel; else read their mean, the first or the last.{more}",
+                f"{where}: there are {counts[place]} observations that differ; wanted one ({again.sum()} rows too many "
+                "in all). If a column tells them apart, name it as the channel; else read their mean, the first or the "
+                f"last.{more}",
                 code="duplicates",
                 settings=[("duplicates", "mean"), ("duplicates", "first"), ("duplicates", "last")],
             )

@@ -80,7 +80,7 @@ class Range(NamedTuple):
     below: float = math.inf
 
     def check(self, name: str, value: Any) -> None:
-        """Raise InputError unless `value`, of the setting `name`, is a finite number in the range; a bool is no number."""
+        """Raise InputError unless `value`, of the setting `name`, is a finite number in the range, and no bool."""
         if not (_is_number(value) and self.least <= value <= self.most and self.above < value < self.below):
             words = {"least": "at least", "most": "at most", "above": "more than", "below": "less than"}
             limits = [f"{words[key]} {limit:g}" for key, limit in self._asdict().items() if math.isfinite(limit)]
