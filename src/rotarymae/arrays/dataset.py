@@ -61,8 +61,8 @@ class ArrayDataset:
 
     Raises:
         InputError: an array, which the message names, without one axis more than `patch_size`, with other channels than
-            the first, smaller than a patch, or with NaN, infinity or no numbers; no arrays; another number of ids; a
-            patch size that is not positive.
+            the first, smaller than a patch, or with NaN, infinity or no numbers; no arrays; more or fewer ids than
+            arrays; a patch size that is not positive.
     """
 
     arrays: Sequence[np.ndarray]
@@ -140,7 +140,7 @@ class ArrayDataset:
         Raises:
             InputError: no arrays; arrays with neither as many axes as `patch_size` nor one more, or some with and
                 others without channels; with different numbers of channels, or none; smaller than a patch; with NaN,
-                infinity or no numbers; a patch size that is no positive whole numbers; another number of ids.
+                infinity or no numbers; a patch size that is no positive whole numbers; more or fewer ids than arrays.
         """
         patch = sides(patch_size)
         given = []
@@ -178,9 +178,8 @@ class ArrayDataset:
             ids: S names; None for 0 to S - 1.
 
         Raises:
-            InputError: a waveform, which is named, of another shape or type, too short for a patch, beyond ±100, or
-                with NaN; another sample rate; a patch size that is not positive, or has more than 128 bins; no
-                waveforms, or another number of ids.
+            InputError: a waveform of the wrong shape or type, too short for a patch, beyond ±100, or with NaN, which is
+                named; a sample rate or a patch size out of range; no waveforms; more or fewer ids than waveforms.
         """
         names = np.arange(len(waveforms)) if ids is None else np.asarray(ids)
         if names.shape != (len(waveforms),):
@@ -244,7 +243,7 @@ class ArrayDataset:
                 Or a boolean mask [S], True for arrays to keep.
 
         Raises:
-            InputError: an index that does not exist, a mask of another length, nothing selected.
+            InputError: an index that does not exist, a mask of the wrong length, nothing selected.
         """
         at = normalize_index(index, len(self), self.noun)
         return replace(self, arrays=tuple(self.arrays[i] for i in at), ids=self.ids[at])
@@ -291,7 +290,7 @@ def as_arrays(data: Any, patch_size: int | Sequence[int] | None, sample_rate: in
 def sides(patch_size: int | Sequence[int], axes: int | None = None) -> tuple[int, ...]:
     """Return the patch size as a tuple of whole numbers, one for each axis; a single number n becomes (n, n).
 
-    `axes` is how many numbers there must be; None accepts any count. Raises InputError for another count, or for
+    `axes` is how many numbers there must be; None accepts any count. Raises InputError for a wrong count, or for
     anything but whole numbers. That they are positive is not checked.
     """
     try:

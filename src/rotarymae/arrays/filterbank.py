@@ -32,8 +32,8 @@ def filterbank(waveform: np.ndarray, sample_rate: int) -> np.ndarray:
         sample_rate: a whole number of at least 1000, in Hz.
 
     Raises:
-        InputError: another shape or type, such as 64-bit integers; floats beyond ±100; a sound shorter than one frame;
-            another sample rate.
+        InputError: a waveform of the wrong shape or type, such as 64-bit integers, beyond ±100, or shorter than one
+            frame; a sample rate that is no whole number of at least 1000.
     """
     sound = unmasked(waveform)
     whole = sound.dtype.kind in "iu"

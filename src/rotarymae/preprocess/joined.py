@@ -62,7 +62,7 @@ def join(
     return Tokens(table, at.masked_fill(padding[..., None], 0.0), padding, seen, check_values=False)
 
 
-def observations(joined: Tokens, columns: int) -> Tokens:
+def value_tokens(joined: Tokens, columns: int) -> Tokens:
     """Make a token for each value of tokens [B, N] that hold V values of one time; return [B, N · V].
 
     So values can be hidden one by one. The new tokens say only where values are: all have the value 1; their positions
@@ -93,7 +93,7 @@ def drop_values(joined: Tokens, most: float, draw: Noise) -> Tokens:
 
 
 def keep_values(joined: Tokens, kept: Bool[Tensor, "B N V"]) -> Tokens:
-    """Return tokens of V values each in which values count as not observed, and become 0, where `kept` is False."""
+    """Return tokens in which values count as not observed, and become 0, where `kept` is False."""
     observed = joined.observed_values & kept
     return replace(joined, values=joined.values * observed, observed=observed, check_values=False)
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from rotarymae.errors import InputError, InputWarning, choose, listed
 from rotarymae.preprocess.base import Preprocessor, require_positive
-from rotarymae.preprocess.joined import carry_forward, join, observations
+from rotarymae.preprocess.joined import carry_forward, join, value_tokens
 from rotarymae.preprocess.positions import Origin, PositionScaling
 from rotarymae.preprocess.static import StaticColumn, fit_static
 from rotarymae.preprocess.values import LEAST_ERROR, TransformKind, ValueScaling, asinh
@@ -60,8 +60,8 @@ class Inputs:
         """Choose what a token holds in addition to its values; only what is asked for is chosen.
 
         Args:
-            channel_one_hot: whether the channel is given as a one-hot vector; it is only if there are 2 to 64 channels.
-            signal_to_noise: whether asinh(value / error) is given for each value column with a column of errors.
+            channel_one_hot: True gives the channel as a one-hot vector if there are 2 to 64 channels.
+            signal_to_noise: True gives asinh(value / error) for each value column with a column of errors.
             errors: columns of standard errors, one for each value column, in their order; if empty, they are recognised
                 by their names (`error_columns`).
         """
@@ -71,7 +71,7 @@ class Inputs:
 
     @property
     def width(self) -> int:
-        """Number E of further inputs of a token: length of the one-hot vector, and one for each pair."""
+        """Number E of further inputs of a token: length of the one-hot vector, and one for each pair in `signal_to_noise`."""
         return self.channels + len(self.signal_to_noise)
 
     def compute(
@@ -360,9 +360,9 @@ class ObservationPreprocessor(Preprocessor):
     def tokens(self, rows: Rows) -> Tokens:
         """Turn observations into tokens as they are before any is hidden, without a check for NaN and infinity.
 
-        A token has V standardised values. Behind them are, as far as the model reads these, the logarithms of their
-        errors, the further `inputs`, and -1, 0 or 1 for each value (`sides`). With `join_times` a token has the values
-        of all channels that were observed at its time; `complete` adds what was observed before.
+        A token has V standardised values. Then come, if the model reads them, the logarithms of their errors, the
+        further `inputs`, and -1, 0 or 1 for each value (`sides`). With `join_times` a token has the values of all
+        channels that were observed at its time; `complete` adds what was observed before.
         """
         real, width = rows.real, len(self.value_names)
         values = torch.where(real[..., None], rows.values.double(), 0.0)
@@ -393,7 +393,7 @@ class ObservationPreprocessor(Preprocessor):
         These are `tokens` themselves. With `join_times` each value is hidden by itself: tokens [B, N] with V values
         give units [B, N · V], with padding where a value was not observed.
         """
-        return observations(tokens, len(self.value_columns)) if self.join_times else tokens
+        return value_tokens(tokens, len(self.value_columns)) if self.join_times else tokens
 
     def complete(self, tokens: Tokens) -> Tokens:
         """Add to the visible tokens what must be computed after hiding.
@@ -529,8 +529,8 @@ class ObservationPreprocessor(Preprocessor):
         """Warn (InputWarning) of channels, else columns, whose values may be in another unit than in training.
 
         Values are scaled by the statistics of training. They look wrong if their median is beyond ±5, their
-        interquartile range above 10, or their standard deviation below 0.002 but not 0. Not judged are data sets of
-        fewer than ten series, channels with fewer than a hundred values, and columns with the transform "none". A large
+        interquartile range above 10, or their standard deviation below 0.002 but not 0. Data sets of fewer than ten
+        series, channels with fewer than a hundred values, and columns with the transform "none" are not judged. A large
         data set is sampled.
         """
         if len(dataset) < MIN_SERIES_TO_COMPARE:
@@ -559,7 +559,7 @@ class ObservationPreprocessor(Preprocessor):
             )
 
     def check_statistics(self) -> None:
-        """Raise InputError if a statistic (width, std or limit of values, unit of position) is not positive."""
+        """Raise InputError if a width, std or limit of values, or a unit of positions, is not positive and finite."""
         values, positions = self.values, self.positions
         require_positive(width=values.width, std=values.std, limit=values.limit, units=positions.units)
 

@@ -103,8 +103,9 @@ class PatchPreprocessor(Preprocessor):
         """Raise InputError for arrays whose patch size, sample rate or number of channels is not that of training.
 
         Warns:
-            InputWarning: arrays that seem to be in another unit, such as pictures from 0 to 1 instead of 0 to 255:
-                their cells spread by over twenty times more or less than those of training. Sounds are not judged.
+            InputWarning: arrays that seem to be in another unit, such as pictures from 0 to 1 instead of 0 to 255: the
+                standard deviation of their values is over twenty times that of training, or under a twentieth. Sounds
+                are not judged.
         """
         for name in ("patch_size", "channels", "sample_rate"):
             given, trained = getattr(dataset, name), getattr(self, name)

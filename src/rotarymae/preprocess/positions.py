@@ -227,8 +227,8 @@ def _time_unit(dataset: SeriesDataset) -> float:
 def _column_units(dataset: SeriesDataset, columns: np.ndarray) -> np.ndarray:
     """Return a unit for each of P further positions, [P]: about the distance of neighbouring places.
 
-    A unit is the span of its column divided by the number of places along one axis. Of k places, k ** (1 / P) are along
-    one axis, as in a grid, and at most 1,000. k is the median number of different places of a series, or, if most
+    A unit is the span of its column divided by the number of places along one axis: k places are taken for a grid with
+    k ** (1 / P) along each axis, at most 1,000. k is the median number of different places of a series, or, if most
     series stay at one place, the number of places of all. The span is twice the interquartile range, or the whole range
     if that is 0. A constant column gets 1.
 

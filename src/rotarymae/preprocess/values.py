@@ -256,10 +256,9 @@ class ValueScaling(nn.Module):
 
     @numpy_too
     def spread_about(self, scaled: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
-        """Return how far the training values of the channel lie from each given value, float64 [..., V].
+        """Return the RMS distance of the channel's training values from each given value, float64 [..., V].
 
-        This is the root mean square of the distances, estimated from mean and standard deviation in training. Values
-        and distances are standardised.
+        It is estimated from the mean and standard deviation in training. Values and distances are standardised.
 
         Args:
             scaled: V given values in each row, standardised.

@@ -106,7 +106,7 @@ def trimmed(column: pa.Array) -> pa.Array:
 def with_usual_digits(column: pa.Array) -> pa.Array:
     """Write digits of other scripts in a column of texts as 0 to 9, and their decimal marks as "." and ",".
 
-    A text with letters stays, but 年, 月, 日, 時, 分 and 秒 of dates are no letters here. So does any other column.
+    Texts with letters are unchanged (年, 月, 日, 時, 分 and 秒 of dates are no letters here), as are other columns.
     """
     if not is_text(column.type) or pc.all(pc.string_is_ascii(column)).as_py() in (True, None):  # pyright: ignore
         return column

@@ -121,12 +121,12 @@ def flat_arrays(
         lengths: the number of rows n_i that each array must have; None for any.
 
     Returns:
-        With axes=2 an array [n, V] of the n rows of all series, V being 1 for arrays [n_i]; with axes=1 an array [n].
-        Its type is numpy's common one for arrays that are not empty.
+        With axes=2 an array [n, V] of the n rows of all series, where V is 1 for arrays [n_i]; with axes=1 an array
+        [n]. Its type is numpy's common one for arrays that are not empty.
 
     Raises:
-        InputError: an array without numbers, of another shape or with another number of rows; arrays of several kinds:
-            numbers, dates and durations.
+        InputError: an array without numbers, or with the wrong shape or number of rows; a mix of arrays of numbers,
+            dates and durations.
     """
     parts = []
     for i, (id, values) in enumerate(zip(ids, arrays, strict=True)):
@@ -163,7 +163,7 @@ def named_columns(flat: np.ndarray, what: str, names: Sequence[str] | None) -> d
             a single value column is called "value".
 
     Raises:
-        InputError: a name that repeats; another number of names than V.
+        InputError: a name that repeats; more or fewer names than V.
     """
     usual = [what] if flat.shape[1] == 1 and what == "value" else [f"{what}_{v}" for v in range(flat.shape[1])]
     names = usual if names is None else (names,) if isinstance(names, str) else tuple(names)
@@ -182,7 +182,7 @@ def flat_labels(channels: Sequence[Any], lengths: Sequence[int], ids: Sequence[A
         ids: names of the series, for messages.
 
     Raises:
-        InputError: another number of labels than observations; labels of several types, in one series or between them.
+        InputError: more or fewer labels than observations; labels of several types, in one series or between them.
     """
     parts = [listed_column(part, f"channels of series {listed([id])}") for id, part in zip(ids, channels, strict=True)]
     for id, part, length in zip(ids, parts, lengths, strict=True):

@@ -356,7 +356,7 @@ class SeriesDataset:
         Raises
         ------
         InputError
-            An index that does not exist or is no integer, a mask of another length, nothing selected.
+            An index that does not exist or is no integer, a mask of the wrong length, nothing selected.
         """
         at = normalize_index(indices, len(self), "series")
         offsets = offsets_of(self.lengths[at])
@@ -415,7 +415,7 @@ class SeriesDataset:
         Parameters
         ----------
         names : sequence of str
-            The columns to keep, in the order that they get.
+            The columns to keep, in their new order.
 
         Returns
         -------
@@ -489,7 +489,7 @@ class SeriesDataset:
         Raises
         ------
         InputError
-            A mask of another type or length; series that would become empty, named.
+            A mask of the wrong type or length; series that would become empty, which are named.
         """
         keep = np.asarray(keep)
         if keep.dtype != np.bool_ or keep.shape != self.times.shape:
@@ -535,8 +535,8 @@ class SeriesDataset:
         source : str, Path or DataFrame
             A file, a folder, a pattern, "-" for standard input, or a pandas, polars, Arrow or astropy table.
         id : str or None
-            Column that says which series a row belongs to. None makes each file one series, as does "id" in a table
-            that has no column of this name and none that looks like ids.
+            Column that says which series a row belongs to. None makes each file one series; so does "id" if a table has
+            no such column, and no other one that looks like ids.
         time : str
             Column of times: numbers in any unit, durations, which become days, or dates, days since 1970-01-01 UTC.
         channel : str or None
@@ -546,8 +546,8 @@ class SeriesDataset:
         static : sequence of str
             Columns with one value per series, which the table repeats on each of its rows.
         channel_names : sequence or None
-            The channels known from training, in that order; rows of others are left out and counted. Of a wide table
-            they are the `values`.
+            The channels that a model was trained on, in that order; rows of others are left out and counted. For a
+            wide table they are the `values`.
         memory : float or None
             Bytes that reading may take; half of what is free, if None.
         **options : Any
@@ -607,9 +607,9 @@ class SeriesDataset:
         static: Mapping[str, Sequence[Any] | np.ndarray] | None = None,
         **options: Any,
     ) -> SeriesDataset:
-        """Make a data set of lists with one array per series.
+        """Make a data set from lists with one array per series.
 
-        No series is left out, so that labels in the order of the lists fit. A row with NaN among its V values is left
+        No series is left out, so that labels in the same order fit. A row with NaN among its V values is left
         out, and equal rows become one; anything else that cannot be used is refused. Standard errors (NAME_err) that
         are NaN in all of a series become the median of the others.
 
@@ -626,7 +626,7 @@ class SeriesDataset:
         value_names : sequence of str or None
             V names; "value", or "value_0", "value_1", ... if None.
         channel_names : sequence or None
-            All channels that may occur, in the order that they get; those that do, sorted, if None.
+            All channels that may occur, in the order to use; those that occur, sorted, if None.
         positions : sequence of arrays of shape [n_i] or [n_i, P], or None
             Further positions (latitude, depth, ...), finite numbers.
         position_names : sequence of str or None
@@ -648,9 +648,8 @@ class SeriesDataset:
             No series; lists or arrays whose lengths differ; arrays without numbers; names without their arrays; ids
             that are missing; ids or names that repeat; a series without observations, or without values; a time,
             channel or position that is missing; dates outside the years 1 to 9999; numbers that are infinite (in
-            `static`, too) or beyond 32 bits; negative standard errors; a
-            channel that is none of `channel_names`; different values of one series, time and channel, unless
-            `duplicates` says which counts.
+            `static`, too) or beyond 32 bits; negative standard errors; a channel that is none of `channel_names`;
+            different values of one series, time and channel, unless `duplicates` says which counts.
 
         Warns
         -----

@@ -290,10 +290,10 @@ def as_datetimes(texts: Sequence[str], how: str) -> list[datetime | None]:
 def formats_of(texts: Sequence[str]) -> list[str]:
     """Return the strptime formats by which all texts are dates; several if their numbers could be swapped (05/06/24).
 
-    Between points, as in 05.06.24, the day comes first if it can, since no language writes the month first there. Texts
-    without a digit, such as "unknown", are ignored if they are less than half of the texts. The list is empty if they
-    are half or more, if no format fits all dates, or if a date has no year. Names of weekdays must be English, and so
-    must those of months for %B; %b also stands for months in other languages.
+    In 05.06.24 the day comes first if it can, since no language puts the month first between points. Texts without a
+    digit, such as "unknown", are ignored. The list is empty if half of the texts or more have no digit, if no format
+    fits all dates, or if a date has no year. Names of weekdays must be English, and so must those of months for %B; %b
+    also stands for months in other languages.
     """
     dated = [text for text in texts if re.search(r"\d", text)]
     if 2 * len(dated) <= len(texts):
@@ -463,10 +463,10 @@ def _with_colons(clock: pa.Array) -> pa.Array:
 
 
 def refuse_other_dates(column: pa.Array, name: str) -> None:
-    """Raise InputError if a column of texts holds dates only, and some are no ISO dates, which do not sort by time.
+    """Raise InputError if a column of texts holds dates only, and some are written so that they do not sort by time.
 
-    Dates are those in digits, such as 31.03.2024. Empty and null cells do not count; a column with any other text, such
-    as 31 Mar 2024, passes. The message has the column's name `name`.
+    ISO dates (2024-03-31) sort by time, others in digits (31.03.2024) do not. Empty and null cells do not count; a
+    column with any other text, such as 31 Mar 2024, passes. The message has the column's name `name`.
     """
     there = [text for text in column.unique().to_pylist() if text]
     others = [text for text in there if not re.match(ISO, text)]

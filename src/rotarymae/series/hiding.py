@@ -70,10 +70,10 @@ def hide(
         share: share of each series' observations to hide, or of its times with `by` "time" or "latest"; more than 0,
             less than 1. The number is rounded up, but one stays visible.
         seed: for the draw.
-        by: "observation" draws single observations. "stretch" draws runs of consecutive ones. All runs of a
-            series have one length, drawn log-uniformly from 1 to all that is hidden; a run at an end of the series, or
-            the last one drawn, may be shorter. "time" draws times, and hides everything observed then. "latest" hides
-            the last times.
+        by: "observation" draws single observations. "stretch" draws runs of consecutive ones. All runs of a series have
+            one length, drawn log-uniformly from 1 to all that is hidden; a run at an end of the series, or the last one
+            drawn, may be shorter. "time" draws times, and hides everything observed then. "latest" hides the last
+            times.
 
     Returns:
         Two data sets of the same series: with the visible observations, and with the hidden ones. Series that have only
@@ -81,7 +81,7 @@ def hide(
         observations of `dataset`, True where hidden; False for series in neither data set.
 
     Raises:
-        InputError: a share out of its range; another `by`; no series has anything to hide.
+        InputError: a share out of its range; an unknown `by`; no series has anything to hide.
     """
     if not 0 < share < 1:
         raise InputError(f"share is {share}; wanted a share to hide of more than 0 and less than 1.")

@@ -299,7 +299,7 @@ def with_errors_of_limits(rows: Observations) -> Observations:
 
 
 def doubt_far_times(rows: Observations) -> Observations:
-    """Add a doubt to the report if the first row of a series lies far in time from its other rows; likewise the last.
+    """Warn in the report (`doubts`) if the first or the last row of a series lies far in time from its other rows.
 
     Far is a gap of more than five times the time that the other rows span, and of more than five times the median of
     these spans over all series. Series of fewer than six rows are not judged. The rows themselves are unchanged.
@@ -329,10 +329,10 @@ def doubt_far_times(rows: Observations) -> Observations:
 
 
 def doubt_coarse_times(rows: Observations) -> Observations:
-    """Add a doubt to the report if times are rounded so coarsely that the gaps between them may be wrong.
+    """Warn in the report (`doubts`) if times are rounded so coarsely that the gaps between them may be wrong.
 
     A gap between successive times of a series is short if it is at most 100 times the rounding step (`time_step`). If
-    at least half of the gaps are short, the doubt counts them. Equal times make no gap, and 64-bit floats up to 2^53
+    at least half of the gaps are short, the warning counts them. Equal times make no gap, and 64-bit floats up to 2^53
     always pass. The rows themselves are unchanged.
 
     Args:
@@ -349,7 +349,7 @@ def doubt_coarse_times(rows: Observations) -> Observations:
 
 
 def _coarse(rows: Observations) -> str:
-    """Return the sentence of `doubt_coarse_times`, without the count that stands before it."""
+    """Return the warning of `doubt_coarse_times`, without the count that stands before it."""
     advice = "write it with 64 bits, or subtract the first time" if rows.time_bits == 32 else "subtract the first time"
     return (
         f"gaps between times are close to the rounding step of the column {rows.names['time']!r}, {rows.time_step:.4g} "
@@ -358,14 +358,14 @@ def _coarse(rows: Observations) -> str:
 
 
 def doubt_missing_codes(rows: Observations) -> Observations:
-    """Add doubts to the report for values that look like codes for "not observed", such as -999.
+    """Warn in the report (`doubts`) of values that look like codes for "not observed", such as -999.
 
     Only the smallest and the largest value of a column in a channel can be one. It must lie five times as far from the
     median as any other value, and at least 20 robust deviations away: 100 if it occurs fewer than ten times, 1,000 if
     it occurs once and is not whole. For a number of nines, such as -999, 20 are always enough; if it is negative and
     all others are positive, any distance is. Among fewer than 20 values only numbers of nines count. Limits ("<5") and
-    a standard error of 0 are never suspected. The doubt on a number names its columns and channels. The rows themselves
-    are unchanged.
+    a standard error of 0 are never suspected. There is one warning for each number, which names its columns and
+    channels. The rows themselves are unchanged.
     """
     values, parts = measured(rows), by_channel(rows)
     places: dict[float, list[tuple[str, Any, np.ndarray]]] = {}  # column, channel and rows of each such value
@@ -440,8 +440,8 @@ def _width(column: np.ndarray) -> float:
 def sort(rows: Observations) -> Observations:
     """Return the rows sorted by series, time, positions and channel; rows that are equal in these keep their order.
 
-    The report gets a doubt with the number of series whose times did not ascend in the table, and another one with the
-    number of series that seem to start over in time (`_begin_again`).
+    The report warns (`doubts`) if the times of some series did not ascend in the table, and if series seem to start
+    over in time (`_begin_again`); each warning has the number of these series.
     """
     if (rows.series[1:] < rows.series[:-1]).any():
         rows = rows.keep(np.argsort(rows.series, kind="stable"))
@@ -505,7 +505,7 @@ def merge_duplicates(rows: Observations, duplicates: str, strict: bool = False) 
             "mean" averages the different rows; equal ones count once. A value with a standard error s is averaged with
             weights 1 / s², and gets the error of that average; where an error is 0 or missing, values and errors have
             plain means. If one of the rows is a limit ("<5"), the first row is kept. "error" keeps the first row and
-            adds a doubt to the report, but raises an error if over 1 % of all rows differ from the row before.
+            warns in the report (`doubts`), but raises an error if over 1 % of all rows differ from the row before.
         strict: True makes "error" raise an error for a single such row.
 
     Raises:

@@ -89,9 +89,9 @@ def replacing_folder(path: str | Path) -> Iterator[Path]:
 def check_writable(path: Path) -> None:
     """Raise InputError if no file or folder can be created at `path`.
 
-    Refused are a broken link, a path below a file, a name that is too long, and a place where nothing can be written;
-    an existing file or folder is no reason. To try it, a temporary file is written and removed: in `path` if it is a
-    folder, else in the nearest folder above that exists.
+    That is the case for a broken link, a path below a file, a name that is too long, and a place where nothing can be
+    written; an existing file or folder is accepted. To try it, a temporary file is written and removed: in `path` if it
+    is a folder, else in the nearest folder above that exists.
     """
     inside = path.parent
     try:

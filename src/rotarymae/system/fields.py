@@ -249,6 +249,6 @@ def _words(kind: Any) -> str:
 
 
 def _is_number(value: Any) -> bool:
-    """Return whether a value is a finite Python or numpy number within the range of float64; a bool is none."""
+    """Return whether a value is a finite Python or numpy number within the range of float64, and no bool."""
     number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     return number and bool(abs(value) <= sys.float_info.max)
