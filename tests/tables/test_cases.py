@@ -109,7 +109,7 @@ def test_one_wild_value_is_named(base):
 
 def test_times_of_32_bits_are_named_and_nothing_is_merged(base, tmp_path):
     coarse = base.assign(time=(2_459_450 + np.arange(len(base)) / 200).astype(np.float32))
-    with pytest.raises(InputError, match=r"32 bits: 0\.25 ") as refused:
+    with pytest.raises(InputError, match=r"0\.25 with 32 bits") as refused:
         quiet(coarse, channel="band")
     assert refused.value.code == "duplicates"
     proposal, _ = proposed(coarse, tmp_path, kind="parquet")

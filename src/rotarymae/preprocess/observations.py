@@ -71,7 +71,7 @@ class Inputs:
 
     @property
     def width(self) -> int:
-        """Number E of further inputs of a token: length of the one-hot vector, and one for each pair in `signal_to_noise`."""
+        """Number E of further inputs of a token: the length of the one-hot vector, and each pair counts as one."""
         return self.channels + len(self.signal_to_noise)
 
     def compute(
