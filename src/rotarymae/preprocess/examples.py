@@ -68,8 +68,8 @@ class DatasetExamples:
                 each of a patch or more. None for none.
 
         Raises:
-            InputError: another number of targets than of members; a static column of the preprocessor (one value per
-                series) that the data set does not have, or that holds text where training had numbers.
+            InputError: more or fewer targets than members; a static column of the preprocessor (one value per series)
+                that the data set does not have, or that holds text where training had numbers.
 
         Warns:
             InputWarning: categories of a static column that training did not have.

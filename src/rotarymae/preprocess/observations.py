@@ -71,7 +71,7 @@ class Inputs:
 
     @property
     def width(self) -> int:
-        """Number E of further inputs of a token: the length of the one-hot vector, and each pair counts as one."""
+        """Number E of further inputs of a token: length of the one-hot vector, plus one for each pair (value, error)."""
         return self.channels + len(self.signal_to_noise)
 
     def compute(
@@ -173,8 +173,8 @@ class ObservationPreprocessor(Preprocessor):
         Without transforms every value gets "robust".
 
         Raises:
-            InputError: an unknown transform or origin; another number of transforms than of values; no values, or too
-                many values and channels.
+            InputError: an unknown transform or origin; more or fewer transforms than values; no values, or too many
+                values and channels.
         """
         self.transforms = self.transforms or ("robust",) * len(self.value_names)
         choose("origin", self.origin, get_args(Origin))
@@ -526,7 +526,7 @@ class ObservationPreprocessor(Preprocessor):
                 )
 
     def warn_of_other_units(self, dataset: SeriesDataset) -> None:
-        """Warn (InputWarning) of channels, else columns, whose values may be in another unit than in training.
+        """Warn (InputWarning) of channels (or columns) whose values may be in another unit than in training.
 
         Values are scaled by the statistics of training. They look wrong if their median is beyond ±5, their
         interquartile range above 10, or their standard deviation below 0.002 but not 0. Data sets of fewer than ten

@@ -64,7 +64,7 @@ class StaticColumn:
             column: [S]; a missing value is NaN among numbers, None elsewhere.
 
         Raises:
-            InputError: only missing values; a single value, and none missing; more than 256 categories; dates or
+            InputError: only missing values; the same value in every series; more than 256 categories; dates or
                 durations.
         """
         known = column[~_missing(column)]

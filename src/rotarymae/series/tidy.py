@@ -74,7 +74,7 @@ class Observations:
     sides: np.ndarray | None = None
 
     def keep(self, rows: np.ndarray) -> Observations:
-        """Return the rows that a mask [n] or indices select, in the order of the indices; `ids` and `static` stay."""
+        """Keep the rows at a mask [n] or at indices, in the order of the indices; `ids` and `static` stay complete."""
         columns = ("series", "times", "channels", "values", "positions", "row", "sides")
         parts = {name: getattr(self, name) for name in columns}
         return replace(self, **{name: None if part is None else part[rows] for name, part in parts.items()})
@@ -349,7 +349,7 @@ def doubt_coarse_times(rows: Observations) -> Observations:
 
 
 def _coarse(rows: Observations) -> str:
-    """Return the warning of `doubt_coarse_times`, without the count that stands before it."""
+    """Return the sentence that warns of coarse times and says how to avoid them, without the count before it."""
     advice = "write it with 64 bits, or subtract the first time" if rows.time_bits == 32 else "subtract the first time"
     return (
         f"gaps between times are close to the rounding step of the column {rows.names['time']!r}, {rows.time_step:.4g} "
