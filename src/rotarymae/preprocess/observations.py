@@ -71,7 +71,7 @@ class Inputs:
 
     @property
     def width(self) -> int:
-        """Number E of further inputs of a token: length of the one-hot vector, plus one for each pair (value, error)."""
+        """Number E of further inputs of a token: length of the one-hot vector, plus one per pair (value, error)."""
         return self.channels + len(self.signal_to_noise)
 
     def compute(
