@@ -1,15 +1,18 @@
 """Features: each against a plain restatement of its formula, and what all of them have in common."""
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
 
 from rotarymae import SeriesDataset
 from rotarymae.partners import FORMULAS, features
-from rotarymae.partners.features import MAX_NARROW
+from rotarymae.partners.boosting import series_features
+from rotarymae.partners.features import DAYS, MAX_NARROW, PHASES
 from rotarymae.partners.shapes import FEATURES, Groups
-from rotarymae.preprocess import Inputs
+from rotarymae.preprocess import Inputs, fit_static
 
 
 def quantile(x, share):
@@ -305,3 +308,108 @@ def test_series_without_a_course_have_features_without_infinity(values):
     data = SeriesDataset.from_arrays([np.arange(len(values)), [0.0, 1.0]], [values, [1.0, 3.0]], value_names=["x"])
     table, names = features(data)
     assert not np.isinf(table).any() and table[0, names.index("all: x count")] == len(values)
+
+
+def black_body(*seen, kelvin=10_000.0, names=("flux", "flux_err"), bands="ugrizy", static=("Z", "EBV")):
+    """A source with an outburst of 30 days, 150 days after the first observation at rest, as seen at each (z, dust)."""
+    t, parts = np.repeat(np.arange(0.0, 401, 5), 6), []
+    nm300, dimming = np.array([[1.22, 1.61, 2.07, 2.52, 2.9, 3.24], [4.76, 3.66, 2.7, 2.05, 1.59, 1.31]])
+    for z, dust in seen:
+        at_rest = np.tile(nm300, 81) / (1 + z)
+        glow = 1 / (at_rest**3 * np.expm1(47960 / (at_rest * np.broadcast_to(kelvin, 81).repeat(6))))
+        distance = (1 + z) * quad(lambda u: 1 / np.sqrt(0.3 * (1 + u) ** 3 + 0.7), 0, z)[0]
+        flux = np.exp(-(((t - 150) / 30) ** 2)) * glow * (1 + z) / distance**2
+        flux *= 10 ** (-0.4 * np.tile(dimming, 81) * dust)
+        parts.append((t * (1 + z), np.stack([flux, np.full(len(t), flux.max() / 1000)], 1)[:, : len(names)]))
+    times, values = zip(*parts, strict=True)
+    channels = [np.tile(list(bands), 81)] * len(seen)
+    columns = dict(zip(static, np.array(seen).T, strict=False))
+    return SeriesDataset.from_arrays(times, values, channels, value_names=names, static=columns)
+
+
+def found_at_rest(z, dust=0.0, **options):
+    table, names = features(black_body((z, dust), **options))
+    found = {name: number for name, number in zip(names, table[0], strict=True) if name.startswith("rest: ")}
+    assert len(found) == len(FEATURES) + 3 * len(DAYS) + 4 * len(PHASES)
+    return {name.removeprefix("rest: flux "): number for name, number in found.items()}
+
+
+def test_a_light_curve_at_rest_by_hand():
+    found = found_at_rest(0.5, 0.2)
+    assert found["count"] == 81 and found["max"] == pytest.approx(1, rel=1e-3)
+    assert (found["time of max"], found["span"]) == (pytest.approx(150), pytest.approx(400))
+    assert (found["rise from 0.5"], found["fall to 0.5"]) == (pytest.approx(25), pytest.approx(25))
+    assert found["course from -5 days"] == pytest.approx((1 + 2 * np.exp(-1 / 36)) / 3, abs=0.002)
+    assert found["course from 250 days"] == pytest.approx(0, abs=1e-3) and found["noise from 120 days"] < 1e-3
+    assert np.isnan(found["course from 500 days"]) and found["signal from -5 days"] > 50
+    assert found["temperature of all"] == pytest.approx(4, abs=0.02) and found["misfit of peak"] < 1
+    assert found["error of temperature of all"] < 0.02 and np.isnan(found["temperature of end"])
+
+
+@pytest.mark.parametrize("kelvin", [5000, 10_000, 20_000])
+def test_features_at_rest_depend_on_the_source_alone(kelvin):
+    near, far = found_at_rest(0.2, kelvin=kelvin), found_at_rest(0.8, 0.3, kelvin=kelvin)
+    for phase in ("all", "rise", "peak", "fall"):
+        for found in (near, far):
+            assert found[f"temperature of {phase}"] == pytest.approx(np.log10(kelvin), abs=0.03)
+    alike = ["span", "time of max"]
+    alike += ["max", "rise from 0.5", "fall to 0.2", "course from 10 days"] * (kelvin == 10_000)
+    for name in alike:
+        assert far[name] == pytest.approx(near[name], rel=0.01), name
+
+
+def test_what_cools_is_seen_to_cool():
+    kelvin = np.where(np.arange(81) > 31, 6000, 20_000)
+    found = found_at_rest(0.3, kelvin=kelvin)
+    assert found["temperature of rise"] == pytest.approx(np.log10(20_000), abs=0.03)
+    assert found["temperature of fall"] == pytest.approx(np.log10(6000), abs=0.03)
+    assert found["misfit of all"] > 10 * max(found["misfit of rise"], found["misfit of fall"])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"bands": ["LSST u", "lsst_g", "SDSS-r", "i", "z'", "Y"]},
+        {"static": ("hostgal_photoz", "mwebv")},
+        {"static": ("z_spec", "E(B-V)")},
+        {"static": ("Redshift", "ebv")},
+        {"names": ("PSF_Flux", "psf_flux_error")},
+    ],
+)
+def test_filters_redshift_and_reddening_are_known_by_their_names(options):
+    table, names = features(black_body((0.5, 0.2), **options))
+    flux = options.get("names", ["flux"])[0]
+    assert table[0, names.index(f"rest: {flux} max")] == pytest.approx(1, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"static": ("Z_err", "EBV")},
+        {"static": ()},
+        {"names": ("flux",)},
+        {"names": ("mag", "mag_err")},
+        {"bands": ["u", "g", "r", "i", "z", "w"]},
+    ],
+)
+def test_there_are_features_at_rest_only_where_the_table_has_what_they_need(options):
+    assert not any("rest" in name for name in features(black_body((0.5, 0.2), **options))[1])
+
+
+def test_trees_read_a_redshift_only_where_it_is_named():
+    data = black_body((0.5, 0.2), (0.3, 0.1))
+    without = series_features(data, ())
+    plain = features(dataclasses.replace(data, static={}))
+    assert without[1] == plain[1] and np.array_equal(without[0], plain[0], equal_nan=True)
+    named = series_features(data, fit_static(data, ("Z",)))
+    assert named[1][: len(plain[1])] == plain[1] and any(name.startswith("rest: ") for name in named[1])
+
+
+def test_a_series_without_a_redshift_has_no_features_at_rest_and_others_keep_theirs():
+    both = black_body((0.5, 0.2), (0.3, 0.1))
+    whole, names = features(both)
+    table, _ = features(dataclasses.replace(both, static=both.static | {"Z": np.array([np.nan, 0.3])}))
+    for name, number in zip(names, table[0], strict=True):
+        if name.startswith("rest: "):
+            assert number == 0 if "count" in name or "strength" in name else np.isnan(number), name
+    np.testing.assert_allclose(table[1], whole[1], rtol=1e-9)

@@ -449,7 +449,7 @@ def series_features(
         InputError: names that differ from `known`, also in their order; static columns that the data set lacks, or text
             in one that held numbers.
     """
-    observed, names = compute_features(dataset)
+    observed, names = compute_features(dataset, [column.name for column in static])
     if known is not None and names != known:
         lacking = [name for name in known if name not in set(names)]
         others = [name for name in names if name not in set(known)]
