@@ -141,9 +141,7 @@ def figures(result: Result) -> Figures:
 RECIPE = Recipe(
     name="label_efficiency",
     ours=LabelEfficiencySetup(
-        fit=FitConfig(
-            masking="ratio", pretrain_epochs=60, finetune_epochs=14, min_steps=300, finetune_batch_size=16, pool="max"
-        )
+        fit=FitConfig(pretrain_epochs=60, finetune_epochs=14, min_steps=300, finetune_batch_size=16, pool="max")
     ),
     small={"fit": {"pretrain_epochs": 20}},
     smoke={
