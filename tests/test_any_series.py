@@ -6,7 +6,7 @@ import torch
 
 from conftest import refuses
 from rotarymae import processes
-from rotarymae.any_series import TOKEN_NUMBERS, AnySeries, Units, standardise
+from rotarymae.any_series import TOKEN_NUMBERS, AnySeries, ChannelGroups, standardise
 from rotarymae.config import RoMAEConfig
 from rotarymae.ensemble import load
 from rotarymae.errors import InputError
@@ -88,14 +88,14 @@ def test_evidence_knows_smooth_from_rough_and_finds_a_period():
     assert described[0, 4] < 0.5
 
 
-def test_units_put_back_what_they_take():
+def test_groups_scatter_what_they_gather():
     channels = torch.tensor([[0, 1, 0, 1], [1, 1, 0, 0]])
     times = torch.tensor([[3.0, 1.0, 2.0, 0.0], [5.0, 4.0, 1.0, 0.0]], dtype=torch.float64)
     real = torch.tensor([[True] * 4, [True, True, True, False]])
-    units = Units.of(channels, times, real, 2)
-    taken = units.take(times)
-    assert ((taken.diff(dim=1) > 0) | ~units.real[:, 1:]).all()
-    assert torch.equal(units.put(taken, (2, 4)), times * real)
+    groups = ChannelGroups.of(channels, times, real, 2)
+    gathered = groups.gather(times)
+    assert ((gathered.diff(dim=1) > 0) | ~groups.real[:, 1:]).all()
+    assert torch.equal(groups.scatter(gathered, (2, 4)), times * real)
 
 
 def test_scale_is_robust():

@@ -28,13 +28,13 @@ LEAST_SPREAD = 0.18  # standard deviation of the mean loss of `RUN` independent 
 
 
 def hidden_losses(pipeline: Pipeline, hidden: SeriesDataset, answer: Interpolation) -> np.ndarray:
-    """Return the loss of each of n hidden observations, [n, V]: how badly the pipeline's `answer` predicts its values.
+    """Return the loss of each value of n hidden observations, [n, V]: how badly the pipeline predicted it in `answer`.
 
-    They are negative log-likelihoods of standardised values, in nats, or squared errors for likelihood="point". Values
-    far outside the training range count in full. A limit is scored as a value, as its probability cannot be compared
-    with densities: an upper limit as one at the limit, or at the lower edge of the predicted 68 % band if that is
-    lower; a lower limit as one at the limit, or at the upper edge if that is higher. Expected limits thus have usual
-    losses.
+    Losses are negative log-likelihoods of standardised values, in nats; squared errors for likelihood="point". Gross
+    outliers count in full. A limit ("<5") is scored by a value that stands for it, because its probability cannot be
+    compared with a density. For an upper limit this is the limit itself, or the lower edge of the predicted 68 % band
+    if that is lower; for a lower limit, the limit or the upper edge if that is higher. The loss of a limit that agrees
+    with the prediction is then as usual.
     """
     truth = torch.from_numpy(standardise_truth(pipeline, hidden, answer, limits=False))  # a gross outlier in full
     if hidden.sides is not None:
@@ -45,27 +45,32 @@ def hidden_losses(pipeline: Pipeline, hidden: SeriesDataset, answer: Interpolati
 
 
 def observation_scores(pipeline: Pipeline, dataset: SeriesDataset, on_step: Step = None) -> np.ndarray:
-    """Return how badly a model predicts each observation from the others of its series, in nats.
+    """Return how badly a model predicts each observation from others of its series, [observations, value columns].
 
-    Every observation is hidden once, together with about a quarter of its series. Which ones are hidden together
-    depends only on the number of observations in the series. `on_step` is called with (steps done, steps in all).
+    Each observation is hidden once, together with about a quarter of its series, and predicted from the rest. Which
+    ones are hidden together depends only on the number of observations in the series. `on_step` is called with (steps
+    done, steps in all).
 
     Returns:
-        Array [observations, value columns], in the order of the data set; NaN where a series has one observation only.
-        For likelihood="point" they are squared errors.
+        Negative log-likelihoods in nats, or squared errors for likelihood="point", in the order of the data set. NaN
+        where a series has one observation only.
     """
     folds = np.where(np.repeat(dataset.lengths >= 2, dataset.lengths), _folds(dataset.lengths), -1)
     return _losses(pipeline, dataset, [folds == k for k in range(PASSES)], on_step)
 
 
 def odd_observations(pipeline: Pipeline, dataset: SeriesDataset, on_step: Step = None) -> tuple[np.ndarray, np.ndarray]:
-    """Return how odd each observation is, by `observation_scores`, and how odd the stretch of observations around it.
+    """Return two scores of each observation, high where it is odd: one of itself, one of the stretch around it.
 
-    A stretch is odd if it lies far from what the rest predicts, or is predicted too well. Stretches of consecutive
-    observations of a channel are hidden, so that a jump or a drift cannot be predicted from its other half. Losses are
-    averaged over runs of about 16 observations. The second score is the larger of two numbers, both in robust standard
-    deviations: how far the mean loss of an observation's worst predicted run lies above the median of all runs of its
-    channel; and, with observations hidden one by one, how far that of its best predicted run lies below the median.
+    The first is that of `observation_scores`. The second is high in stretches that are predicted badly (a jump, a
+    drift) or too well (a frozen sensor), by the mean losses of runs of about 16 consecutive observations of a channel:
+
+    - Badly: whole stretches are hidden, so that one half of a jump cannot help to predict the other. An observation
+      gets the mean loss of its worst run, less the median over all runs of the channel.
+    - Too well: observations are hidden as for the first score. An observation gets the median over all runs of the
+      channel, less the mean loss of its best run.
+
+    Both are divided by a robust standard deviation of the runs' losses. The second score is the larger of the two.
     `on_step` is called with (steps done, steps in all).
 
     Returns:
@@ -92,21 +97,23 @@ def odd_observations(pipeline: Pipeline, dataset: SeriesDataset, on_step: Step =
 
 
 def anomaly_score(pipeline: Pipeline, dataset: SeriesDataset, on_step: Step = None) -> np.ndarray:
-    """Return how unusual each series is for a model, one score per series in nats: the mean of `observation_scores`.
+    """Return how unusual each series is for a model, float [series]: the mean of its `observation_scores`, in nats.
 
     The mean is over observations and value columns. A high score marks a series unlike those of pre-training, a
-    candidate for an anomaly. A series of one observation gets NaN.
+    candidate for an anomaly. A series of one observation gets NaN. `on_step` is called with (steps done, steps in all).
     """
     scores = observation_scores(pipeline, dataset, on_step).mean(1)
     return np.add.reduceat(scores, dataset.offsets[:-1]) / dataset.lengths
 
 
 def _losses(pipeline: Pipeline, dataset: SeriesDataset, masks: Sequence[np.ndarray], on_step: Step) -> np.ndarray:
-    """Hide the observations of each mask in turn, predict them, and return the `hidden_losses` of all n, [n, V].
+    """Hide the observations of each mask in turn, predict them, and return their `hidden_losses`, [n, V].
 
     Args:
-        masks: bool [n] each; no observation is in two of them, and no series is hidden as a whole. The losses of those
-            in none are NaN.
+        pipeline: has a trained autoencoder of series.
+        dataset: n observations in all.
+        masks: bool [n] each, True for observations to hide. An observation is in at most one mask, and no mask hides a
+            whole series. The losses of observations in no mask are NaN.
         on_step: called with (steps done, steps in all).
     """
     series = np.repeat(np.arange(len(dataset)), dataset.lengths)
@@ -125,10 +132,10 @@ def _losses(pipeline: Pipeline, dataset: SeriesDataset, masks: Sequence[np.ndarr
 
 
 def _places(dataset: SeriesDataset) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return four integer arrays [n] that say where each observation stands in its series and channel.
+    """Locate each of n observations in its series and channel: return four integer arrays [n].
 
-    They are its channel; the number of its pair of series and channel; its rank there, from 0 in order of time; and the
-    number of observations of the pair.
+    They are the number of its channel; the number of its pair of series and channel; its rank in this pair, from 0 in
+    order of time; and the number of observations of this pair.
     """
     channel = channel_index(dataset).astype(np.int64)
     series = np.repeat(np.arange(len(dataset)), dataset.lengths)
@@ -139,15 +146,18 @@ def _places(dataset: SeriesDataset) -> tuple[np.ndarray, np.ndarray, np.ndarray,
 def _run_means(
     losses: np.ndarray, group: np.ndarray, place: np.ndarray, count: np.ndarray, extreme: np.ufunc
 ) -> np.ndarray:
-    """Return the mean loss of a run of neighbouring observations around each, [n, V]: the more extreme of two runs.
+    """Average losses over runs of 16 neighbouring observations; return for each observation its run's mean, [n, V].
 
-    The runs of a channel of a series begin every 16 observations, and once more shifted by half of that; the first and
-    the last may be shorter or longer. Losses are [n, V]; one that is NaN makes its runs NaN.
+    The runs of a channel of a series begin at every 16th observation, and once more at every 16th shifted by 8, so that
+    an observation is in two runs; `extreme` chooses between their means. The first and last run may be shorter or
+    longer.
 
     Args:
-        group, place, count: int [n], the number of an observation's pair of series and channel, its rank there from 0,
-            and the number of observations of the pair.
-        extreme: np.maximum or np.minimum.
+        losses: [n, V]; a run with a NaN has the mean NaN.
+        group: int [n], number of an observation's pair of series and channel.
+        place: int [n], its rank in this pair, from 0 in order of time.
+        count: int [n], number of observations of this pair.
+        extreme: np.maximum for the larger of the two means, np.minimum for the smaller one.
     """
     means = []
     for shift in (0, RUN // 2):
@@ -160,24 +170,29 @@ def _run_means(
 
 
 def _deviations(means: np.ndarray) -> np.ndarray:
-    """Return how far each value [n, V] lies above its column's median, over the column's robust standard deviation.
+    """Return how far each number of [n, V] lies above its column's median, in robust standard deviations of the column.
 
-    The deviation is the distance from the median to the upper quartile, over 0.6745; it is at least `LEAST_SPREAD`.
+    Such a deviation is (upper quartile - median) / 0.6745, and at least 0.18 (`LEAST_SPREAD`).
     """
     median, upper = np.quantile(means, (0.5, 0.75), axis=0)
     return (means - median) / np.maximum((upper - median) / 0.6745, LEAST_SPREAD)
 
 
 def _folds(lengths: np.ndarray) -> np.ndarray:
-    """Draw the pass (0 to 3) in which each observation is hidden, int [n]; series of equal length get the same draw."""
+    """Assign each of n observations at random to one of four passes, in which it is hidden; return 0 to 3, int [n].
+
+    `lengths` are the series' numbers of observations. A pass hides about a quarter of each series. Series of equal
+    length are divided equally.
+    """
     owner = np.repeat(np.arange(len(lengths)), lengths)
     random = np.random.default_rng(0).random(int(lengths.max()))
     return rank_within(owner, random[rank_within(owner, np.zeros(len(owner)))]) % PASSES
 
 
 def _part(on_step: Step, number: int, parts: int) -> Step:
-    """Return a callback for part `number` (from 0) of equal parts of a job; None if `on_step` is None.
+    """Return a callback that reports the progress of one part of a job as progress of the whole job.
 
-    Called with (steps done, steps in all) of the part, it calls `on_step` with those of the whole job.
+    The job has `parts` equal parts, and this is part `number`, from 0. The callback is called with (steps done, steps
+    in all) of the part, and calls `on_step` with those of the job. It is None if `on_step` is None.
     """
     return on_step and (lambda done, total: on_step(number * total + done, parts * total))

@@ -52,13 +52,13 @@ def standardise(
     visible: Bool[Tensor, "B N"],
     errors: Float[Tensor, "B N"] | None = None,
 ) -> tuple[Float[Tensor, "B N"], Float[Tensor, "B N"], Float[Tensor, "B N"], Scale]:
-    """Standardise each series by its visible observations.
+    """Standardise times, values and standard errors of each series by its visible observations.
 
-    Time counts from the first visible observation. Its unit is the median gap above 0 within channels, 1 without one. A
-    channel's location is its median, the lower one of two. Its spread is the root mean square of the distances to the
-    median, each at most five robust deviations. A robust deviation is 1.48 times the median distance; if this is 0, the
-    mean distance. The spread of a constant channel is the size of its value, or 1 for 0. A channel without a visible
-    observation has the location 0 and the spread 1.
+    Time counts from the first visible observation. Its unit is the median gap above 0 between observations of a
+    channel, or 1 if there is none. A channel's values are shifted by their median (the lower of two) and divided by
+    their spread: the root mean square of the distances to the median, each limited to five robust deviations. A robust
+    deviation is 1.48 times the median distance; if this is 0, the mean distance. If all values of a channel are equal,
+    they are divided by their size (by 1 for 0); without a visible observation, they stay as they are.
 
     Args:
         times, channels, values: of N observations in each series; channels count from 0.
@@ -71,33 +71,33 @@ def standardise(
         count as 0; a mean of 0 divides by 1. It is limited to 0.001 to 1000, and 1 where the error is unknown.
     """
     batch, most = len(times), int(channels.max()) + 1
-    units = Units.of(channels, times, visible, most)
-    at, observed = units.take(times), torch.where(units.real, units.take(values), torch.nan)
-    count = units.real.sum(1)
+    groups = ChannelGroups.of(channels, times, visible, most)
+    at, observed = groups.gather(times), torch.where(groups.real, groups.gather(values), torch.nan)
+    count = groups.real.sum(1)
     median = observed.nanmedian(1).values
     away = (observed - median[:, None]).abs()
     limit = 1.4826 * away.nanmedian(1).values
     limit = torch.where(limit > 0, limit, away.nansum(1) / count)
     spread = (torch.minimum(away, 5 * limit[:, None]).square().nansum(1) / count).sqrt()
-    gaps = units.put(at.diff(dim=1, prepend=at[:, :1]), (batch, times.shape[1]))  # from the last token of the channel
+    gaps = groups.scatter(at.diff(dim=1, prepend=at[:, :1]), (batch, times.shape[1]))  # to the channel's last token
     unit = gaps.masked_fill(gaps <= 0, torch.nan).nanmedian(1).values.nan_to_num(1.0)
     origin = times.masked_fill(~visible, torch.inf).amin(1)
     centre, width = times.new_zeros(batch, most), times.new_ones(batch, most)
-    centre[units.row, units.channel] = median
-    width[units.row, units.channel] = torch.where(spread > 0, spread, torch.where(median != 0, median.abs(), 1.0))
+    centre[groups.row, groups.channel] = median
+    width[groups.row, groups.channel] = torch.where(spread > 0, spread, torch.where(median != 0, median.abs(), 1.0))
     noise = torch.ones_like(values)
     if errors is not None:
         square = errors.square()
-        mean = units.take(square.nan_to_num(0.0)).sum(1) / count
+        mean = groups.gather(square.nan_to_num(0.0)).sum(1) / count
         typical = times.new_ones(batch, most)
-        typical[units.row, units.channel] = torch.where(mean > 0, mean, 1.0)
+        typical[groups.row, groups.channel] = torch.where(mean > 0, mean, 1.0)
         noise = (square / typical.gather(1, channels)).clamp(1e-3, 1e3).nan_to_num(1.0)
     scaled = (values - centre.gather(1, channels)) / width.gather(1, channels)
     return (times - origin[:, None]) / unit[:, None], scaled, noise, Scale(origin, unit, centre, width)
 
 
-class Units(NamedTuple):
-    """The tokens of a batch of B series, regrouped: a row for each of the U pairs of series and channel that occur.
+class ChannelGroups(NamedTuple):
+    """The tokens of a batch of B series, grouped: a row for each of the U pairs of series and channel that occur.
 
     Attributes (for up to n tokens of a pair):
         index: [U, n] which of the B · N tokens belong to a channel, in order of time; 0 where not `real`.
@@ -114,33 +114,33 @@ class Units(NamedTuple):
 
     @classmethod
     def of(
-        cls, channels: Int[Tensor, "B N"], times: Float[Tensor, "B N"], real: Bool[Tensor, "B N"], most: int
-    ) -> Units:
-        """Group the tokens of a batch that are `real` by series and channel, in order of time; leave out the others.
+        cls, channels: Int[Tensor, "B N"], times: Float[Tensor, "B N"], real: Bool[Tensor, "B N"], channel_count: int
+    ) -> ChannelGroups:
+        """Group the tokens of a batch by series and channel, in order of time; leave out those that are not `real`.
 
-        Channels are numbers from 0 to `most` - 1.
+        Channels are numbers from 0, less than `channel_count`.
         """
         batch = len(channels)
         flat = real.flatten().nonzero()[:, 0]
-        key = (torch.arange(batch)[:, None] * most + channels).flatten()[flat]
+        key = (torch.arange(batch)[:, None] * channel_count + channels).flatten()[flat]
         order = times.flatten()[flat].argsort(stable=True)
         order = order[key[order].argsort(stable=True)]
         flat, key = flat[order], key[order]
         keys, counts = torch.unique_consecutive(key, return_counts=True)
         index = pad_rows(flat, counts)[0] if len(counts) else torch.zeros(0, 1, dtype=torch.int64)
-        lookup = torch.full((batch * most,), -1)
+        lookup = torch.full((batch * channel_count,), -1)
         lookup[keys] = torch.arange(len(keys))
         there = torch.arange(index.shape[1]) < counts[:, None]
-        return cls(index, there, keys // most, keys % most, lookup.view(batch, most))
+        return cls(index, there, keys // channel_count, keys % channel_count, lookup.view(batch, channel_count))
 
-    def take(self, part: Shaped[Tensor, "B N"]) -> Shaped[Tensor, "U n"]:
-        """Return the numbers [B, N] of tokens, regrouped by series and channel [U, n]; 0 where there is no token."""
+    def gather(self, part: Shaped[Tensor, "B N"]) -> Shaped[Tensor, "U n"]:
+        """Move one number per token, [B, N], to a row per pair of series and channel, [U, n], filled up with 0."""
         return part.flatten()[self.index].masked_fill(~self.real, 0)
 
-    def put(self, part: Shaped[Tensor, "U n *rest"], shape: tuple[int, int]) -> Shaped[Tensor, "B N *rest"]:
-        """Return numbers that are grouped by series and channel [U, n, ...] by token [B, N, ...]; undo `take`.
+    def scatter(self, part: Shaped[Tensor, "U n *rest"], shape: tuple[int, int]) -> Shaped[Tensor, "B N *rest"]:
+        """Move numbers from a row per pair of series and channel, [U, n, ...], to their tokens, [B, N, ...].
 
-        Tokens that belong to no pair get 0. `shape` is (B, N).
+        This undoes `gather`. Tokens that belong to no pair get 0. `shape` is (B, N).
         """
         out = part.new_zeros(shape[0] * shape[1], *part.shape[2:])
         out[self.index[self.real]] = part[self.real]
@@ -151,7 +151,7 @@ class Bank(NamedTuple):
     """Gaussian processes fitted to the visible observations of a batch of series, channel by channel.
 
     Attributes:
-        units: the U pairs of series and channel; "channel" below is such a pair.
+        groups: the U pairs of series and channel; "channel" below is such a pair.
         times, values, residual: [U, n] of each channel; times are infinite behind the last observation.
         buckets: for each group of channels with similar numbers of observations the pair (their indices among the U,
             the processes fitted to them).
@@ -160,7 +160,7 @@ class Bank(NamedTuple):
         left_out: prediction of each visible observation from the others.
     """
 
-    units: Units
+    groups: ChannelGroups
     times: Float[Tensor, "U n"]
     values: Float[Tensor, "U n"]
     residual: Float[Tensor, "U n"]
@@ -178,16 +178,19 @@ def fit_bank(
     real: Bool[Tensor, "B N"],
     noise: Float[Tensor, "B N"],
 ) -> Bank:
-    """Fit Gaussian processes to standardised observations, to each channel of each series by itself.
+    """Fit Gaussian processes to standardised observations, separately to each channel of each series.
 
-    In series of 2 to 12 channels and at most 320 observations, others are fitted to all channels together. Channels
-    count from 0, and `real` is False at padding. The noise is the variance of each observation relative to the
-    channel's mean; 1 where errors are unknown.
+    In series of 2 to 12 channels and at most 320 observations, further ones are fitted to all channels together.
+
+    Args:
+        times, channels, values: of N observations in each of B series; channels count from 0.
+        real: False at padding.
+        noise: variance of an observation's error, relative to its channel's mean one; 1 where errors are unknown.
     """
     most = int(channels.max()) + 1
-    units = Units.of(channels, times, real, most)
-    at, observed, relative = units.take(times), units.take(values), units.take(noise)
-    counts = units.real.sum(1)
+    groups = ChannelGroups.of(channels, times, real, most)
+    at, observed, relative = groups.gather(times), groups.gather(values), groups.gather(noise)
+    counts = groups.real.sum(1)
     buckets, described = [], torch.zeros(len(counts), processes.DESCRIPTORS)
     left_out = Answer(*(torch.zeros(at.shape, dtype=torch.float64) for _ in Answer._fields))
     for low, high in zip((0, *BUCKETS), BUCKETS, strict=False):
@@ -196,16 +199,16 @@ def fit_bank(
             n = int(counts[bucket].max())
             y = observed[bucket, :n]
             fitted, described[bucket] = processes.fit_kernels(
-                at[bucket, :n], y, units.real[bucket, :n], relative[bucket, :n]
+                at[bucket, :n], y, groups.real[bucket, :n], relative[bucket, :n]
             )
             for store, part in zip(left_out, processes.leave_one_out(fitted, y), strict=True):
                 store[bucket, :n] = part
             buckets.append((bucket, fitted))
-    alone = Answer(*(units.put(part, tuple(times.shape)) for part in left_out))  # pyright: ignore
-    padded = at.masked_fill(~units.real, torch.inf)
-    bank = Bank(units, padded, observed, observed, buckets, described, counts[:0], None, alone)
+    alone = Answer(*(groups.scatter(part, tuple(times.shape)) for part in left_out))  # pyright: ignore
+    padded = at.masked_fill(~groups.real, torch.inf)
+    bank = Bank(groups, padded, observed, observed, buckets, described, counts[:0], None, alone)
     bank = _with_joint(bank, times, channels, values, real, noise)
-    return bank._replace(residual=units.take(residuals(values, bank.left_out.mean, bank.left_out.log_std)))
+    return bank._replace(residual=groups.gather(residuals(values, bank.left_out.mean, bank.left_out.log_std)))
 
 
 def residuals(values: Tensor, mean: Tensor, log_std: Tensor) -> Tensor:
@@ -214,14 +217,14 @@ def residuals(values: Tensor, mean: Tensor, log_std: Tensor) -> Tensor:
 
 
 def _with_joint(bank: Bank, times: Tensor, channels: Tensor, values: Tensor, real: Tensor, noise: Tensor) -> Bank:
-    """Add Gaussian processes over all channels of a series together, for series with several channels; return a bank.
+    """Fit further Gaussian processes to all channels of a series together, and return the bank with them.
 
-    These series have 2 to 12 channels and at most 320 observations; in them `left_out` becomes a mixture of the
-    predictions by one channel and by all. If there is none, the bank itself is returned. The observations are those of
-    `fit_bank`.
+    They are fitted to series of 2 to 12 channels and at most 320 observations; if there are none, the bank is returned
+    unchanged. In these series the prediction of an observation from the others (`left_out`) becomes a mixture: that
+    from its own channel, and that from all channels. The other arguments are those of `fit_bank`.
     """
-    units, count = bank.units, real.sum(1)
-    observed = (units.lookup >= 0).sum(1)
+    groups, count = bank.groups, real.sum(1)
+    observed = (groups.lookup >= 0).sum(1)
     few = (observed > 1) & (observed <= processes.MAX_JOINT_CHANNELS) & (count <= processes.MAX_JOINT)
     rows = few.nonzero()[:, 0]
     if not len(rows):
@@ -233,18 +236,18 @@ def _with_joint(bank: Bank, times: Tensor, channels: Tensor, values: Tensor, rea
     # these are, from 0 to 1.
     pick = (torch.arange(CURVE_TIMES) * (count[rows, None].double() / CURVE_TIMES)).long()
     grid = t.masked_fill(~there, torch.inf).sort(1).values.gather(1, pick)
-    most = units.lookup.shape[1]
+    most = groups.lookup.shape[1]
     curves, trust = torch.zeros(2, len(rows), most, grid.shape[1], dtype=torch.float64)
     tables = torch.full((len(rows), most, processes.BANK_SIZE, 3), 1e-3, dtype=torch.float64)
     tables[..., 0] = 1.0
     every = torch.ones(len(rows), most, processes.PERIODS, dtype=torch.float64)
     periodic, evidence = torch.zeros(len(rows), most, dtype=torch.float64), torch.zeros(len(rows), dtype=torch.float64)
-    of_row = torch.full((len(units.lookup),), -1)
+    of_row = torch.full((len(groups.lookup),), -1)
     of_row[rows] = torch.arange(len(rows))
     for bucket, fitted in bank.buckets:
-        at = of_row[units.row[bucket]]
+        at = of_row[groups.row[bucket]]
         mine = at >= 0
-        row, channel = at[mine], units.channel[bucket][mine]
+        row, channel = at[mine], groups.channel[bucket][mine]
         if len(row):
             part = processes.Fitted(*(tensor[mine] for tensor in fitted))
             curve = processes.answer(part, grid[row])
@@ -256,7 +259,7 @@ def _with_joint(bank: Bank, times: Tensor, channels: Tensor, values: Tensor, rea
             evidence.index_add_(0, row, part.log_evidence)
     periods = every[torch.arange(len(rows)), periodic.argmax(1)]  # of the channel that is most surely periodic
     correlation = processes.correlations(curves, trust)
-    present = units.lookup[rows] >= 0
+    present = groups.lookup[rows] >= 0
     joint = processes.fit_joint(t, c, y, there, w, correlation, tables, present, periods, evidence)
     place = rows[:, None].expand_as(order)[there], order[there]
     alone = Answer(*(part[place] for part in bank.left_out))
@@ -271,29 +274,34 @@ def ask_bank(
 ) -> tuple[Answer, Float[Tensor, "B M K"]]:
     """Predict values at M queries (a time and a channel each) per series with the fitted Gaussian processes.
 
-    A channel without observations is predicted as 0 with a standard deviation of 1, and so is padding, where `real` is
-    False. Times are standardised as those of the bank, and channels count from 0.
+    Where a channel has no observations, and at padding, the prediction is 0 with a standard deviation of 1.
+
+    Args:
+        bank: the fitted processes.
+        times, channels: of the queries; times are standardised as those of the bank, and channels count from 0.
+        real: False at padding.
 
     Returns:
-        The predictions, with fields [B, M]; and K = 32 numbers for each query, which the decoder reads, too.
+        The predictions, with fields [B, M]; and K = 32 numbers that describe each query to the decoder: its prediction
+        and the observations nearest to it.
     """
-    shape, lookup = (times.shape[0], times.shape[1]), bank.units.lookup
+    shape, lookup = (times.shape[0], times.shape[1]), bank.groups.lookup
     inside = channels.clamp(max=lookup.shape[1] - 1)
     known = (channels < lookup.shape[1]) & real & (lookup.gather(1, inside) >= 0)
-    units = Units.of(inside, times, known, lookup.shape[1])
-    at, whole = units.take(times), lookup[units.row, units.channel]
+    groups = ChannelGroups.of(inside, times, known, lookup.shape[1])
+    at, whole = groups.gather(times), lookup[groups.row, groups.channel]
     parts = Answer(*(torch.zeros(at.shape, dtype=torch.float64) for _ in Answer._fields))
-    of_unit = torch.full((len(bank.units.index),), -1)
-    of_unit[whole] = torch.arange(len(whole))
+    of_group = torch.full((len(bank.groups.index),), -1)
+    of_group[whole] = torch.arange(len(whole))
     for bucket, fitted in bank.buckets:
-        mine = of_unit[bucket]
+        mine = of_group[bucket]
         queried = mine >= 0
         if queried.any():
             part, mine = processes.Fitted(*(tensor[queried] for tensor in fitted)), mine[queried]
-            width = int(units.real[mine].sum(1).max())
+            width = int(groups.real[mine].sum(1).max())
             for store, value in zip(parts, processes.answer(part, at[mine, :width]), strict=True):
                 store[mine, :width] = value
-    alone = Answer(*(units.put(part, shape) for part in parts))
+    alone = Answer(*(groups.scatter(part, shape) for part in parts))
     answer, share = alone, torch.zeros(shape, dtype=torch.float64)
     if bank.joint is not None:
         rows = bank.joint_rows
@@ -301,31 +309,40 @@ def ask_bank(
         together = processes.answer(bank.joint, times[rows], inside[rows])
         both = processes.mix(Answer(*(part[rows] for part in alone)), together, share[rows])
         answer = Answer(*(old.index_copy(0, rows, new) for old, new in zip(alone, both, strict=True)))
-    near = _nearest(bank, whole, at, units.take(answer.mean), units.take(answer.log_std))
+    near = _nearest(bank, whole, at, groups.gather(answer.mean), groups.gather(answer.log_std))
     numbers = [answer.mean.asinh(), answer.log_std, answer.curve_log_std.clamp(min=-7), answer.disagreement, share]
     numbers += [residuals(alone.mean, answer.mean, answer.log_std), alone.log_std - answer.log_std, known.double()]
-    return answer, torch.cat([units.put(near, shape), torch.stack(numbers, -1).float()], -1)
+    return answer, torch.cat([groups.scatter(near, shape), torch.stack(numbers, -1).float()], -1)
 
 
-def _nearest(bank: Bank, whole: Tensor, at: Tensor, mean: Tensor, log_std: Tensor) -> Float[Tensor, "U m K"]:
-    """Describe the observations around each query by K numbers, values as deviations from the processes' prediction.
+def _nearest(bank: Bank, pairs: Tensor, times: Tensor, mean: Tensor, log_std: Tensor) -> Float[Tensor, "U m K"]:
+    """Describe the observations around each query (a time to predict at) by K numbers, which the decoder reads.
 
-    They are: the two nearest observations on either side; how near each of the four is and how badly its neighbours
-    predict it; the gaps on both sides, as log1p; the straight line between the nearest two, beyond the ends the nearest
-    value; whether the query lies between observations; a third of the logarithm of their number; and the channel's
-    hyperparameters. All numbers of an observation that does not exist are 0. Queries at times `at` are [U, m], as their
-    predictions are, for pairs of series and channel that have the numbers `whole` [U] in the bank.
+    - For each of the four nearest observations, two on either side: its value, how near it is, and how badly the other
+      observations of its channel predict it. All are 0 if it does not exist.
+    - The gap to the nearest observation on either side, as log1p; 0 without one.
+    - The straight line between these two; before the first or after the last observation, the value of that one.
+    - 1 between two observations, else 0; a third of the logarithm of the number of observations; and the channel's
+      hyperparameters.
+
+    Values and line are deviations from the processes' prediction at the query, in its standard deviations.
+
+    Args:
+        bank: the processes, fitted to the observations of pairs of series and channel.
+        pairs: [U] numbers in the bank of the pairs that have queries.
+        times: [U, m] the queries of each of these pairs.
+        mean, log_std: [U, m] what the processes predict at the queries.
     """
-    times, values, residual = bank.times[whole], bank.values[whole], bank.residual[whole]
-    count = bank.units.real[whole].sum(1, keepdim=True)
-    place = torch.searchsorted(times, at.contiguous())
+    known, values, residual = bank.times[pairs], bank.values[pairs], bank.residual[pairs]
+    count = bank.groups.real[pairs].sum(1, keepdim=True)
+    place = torch.searchsorted(known, times.contiguous())
 
     numbers, values_at, gaps = [], [], []
     for step in (-1, 0, -2, 1):
         index = place + step
         there = (index >= 0) & (index < count)
         index = torch.minimum(index.clamp(min=0), count - 1)
-        value, gap = values.gather(1, index), (at - times.gather(1, index)).abs()
+        value, gap = values.gather(1, index), (times - known.gather(1, index)).abs()
         near = 1 / (1 + gap / HALF_AS_NEAR)
         numbers += [residuals(value, mean, log_std) * there, near * there, residual.gather(1, index) * there]
         values_at.append(value)
@@ -337,7 +354,7 @@ def _nearest(bank: Bank, whole: Tensor, at: Tensor, mean: Tensor, log_std: Tenso
     line = torch.where(inside, line, torch.where(opened, before, after))
     numbers += [gaps[0].log1p() * opened, gaps[1].log1p() * closed, residuals(line, mean, log_std), inside.double()]
     numbers.append(count.log().expand_as(line) / 3)
-    described = bank.described[whole][:, None].expand(-1, at.shape[1], -1)
+    described = bank.described[pairs][:, None].expand(-1, times.shape[1], -1)
     return torch.cat([torch.stack(numbers, -1).float(), described], -1)
 
 
@@ -349,7 +366,7 @@ class Correction(nn.Module):
     """
 
     def __init__(self, dim: int) -> None:
-        """Build the layers; `dim` is the width D of the decoder's tokens."""
+        """Build the layers of the network; `dim` is the width D of the decoder's tokens."""
         super().__init__()
         self.numbers = nn.Linear(QUERY_NUMBERS, CORRECTION_DIM)
         self.token = nn.Linear(dim, CORRECTION_DIM, bias=False)
@@ -359,9 +376,12 @@ class Correction(nn.Module):
     def forward(
         self, tokens: Float[Tensor, "B M D"], numbers: Float[Tensor, "B M K"], answer: Answer
     ) -> Float[Tensor, "B M 3"]:
-        """Return Student's t at each query [B, M, 3]: location, log squared scale, raw degrees of freedom.
+        """Return a Student's t distribution for each of M queries: location, log squared scale, raw degrees of freedom.
 
-        Tokens are the decoder's, numbers those of `ask_bank`, and the answer is the processes', which is corrected.
+        Args:
+            tokens: the decoder's output at each query.
+            numbers: K numbers that describe each query, from `ask_bank`.
+            answer: the Gaussian processes' prediction at each query, which is corrected.
         """
         x = F.silu(self.numbers(numbers) + self.token(tokens))
         move, widen, freedom = self.correction(x + F.silu(self.hidden(x))).unbind(-1)
@@ -396,15 +416,15 @@ class AnySeries(MaskedAutoencoder):
     def context(self, visible: Tokens) -> Context:
         """Fit Gaussian processes to the visible tokens and encode the tokens, once for any number of `decode` calls.
 
-        A token [B, N] holds (standardised value, relative noise) at (time, channel from 1). Tokens with other numbers
-        of values or axes raise InputError.
+        A token holds (standardised value, relative noise) at the position (time, channel), channels counting from 1.
+        Tokens with other numbers of values or axes raise InputError.
         """
         features, axes = visible.features, visible.axes
         if features != 2 or axes != 2:
             raise InputError(f"tokens have {features} values and {axes} axes; give (value, noise) at (time, channel).")
         real = visible.real
         values, noise = visible.values.double().unbind(-1)
-        times, channels = _places(visible.positions)
+        times, channels = _times_and_channels(visible.positions)
         with torch.no_grad():
             bank = fit_bank(times, channels, values, real, noise)
         left_out = bank.left_out
@@ -423,22 +443,22 @@ class AnySeries(MaskedAutoencoder):
         padding: Bool[Tensor, "B M"] | None = None,
         target_mask: Bool[Tensor, "B M V"] | None = None,
     ) -> Float[Tensor, "B M V P"]:
-        """Return the 3 parameters of Student's t at M positions (time, channel from 1), [B, M, 1, 3], standardised.
+        """Return a prediction, standardised, at each of M positions: the 3 parameters of Student's t, [B, M, 1, 3].
 
-        They are explained in `likelihoods.StudentT`; the first is the mean. Arguments are those of
-        `MaskedAutoencoder.decode`, unchecked; `target_mask` has no effect.
+        They are explained in `likelihoods.StudentT`; the first is the mean. A position is (time, channel), channels
+        counting from 1. Arguments are those of `MaskedAutoencoder.decode`, unchecked; `target_mask` has no effect.
         """
         real = positions.new_ones(positions.shape[:2], dtype=torch.bool) if padding is None else ~padding
         with torch.no_grad():
-            answer, numbers = ask_bank(context.observed, *_places(positions), real)  # pyright: ignore
+            answer, numbers = ask_bank(context.observed, *_times_and_channels(positions), real)  # pyright: ignore
             numbers = numbers.to(context.tokens.dtype)
         queries = self.mask_token + self.query_projection(numbers)
         x = self._decoded(context, queries, positions, padding)
         return self.likelihood.clamp(self.head(x, numbers, answer)[..., None, :])
 
 
-def _places(positions: Float[Tensor, "B N A"]) -> tuple[Float[Tensor, "B N"], Int[Tensor, "B N"]]:
-    """Split `positions` of tokens, (time, channel from 1), into times, float64, and channel numbers from 0.
+def _times_and_channels(positions: Float[Tensor, "B N A"]) -> tuple[Float[Tensor, "B N"], Int[Tensor, "B N"]]:
+    """Split the positions of tokens, (time, channel from 1), into times, float64, and channel numbers from 0.
 
     Channels are rounded; those below 1 count as 1.
     """

@@ -46,18 +46,18 @@ class Batch:
 
 
 class Examples(Protocol):
-    """A data set of S examples as the training loop takes it: it makes batches of those that are asked for."""
+    """A data set of S examples (series or arrays), from which the training loop takes batches."""
 
     @property
     def lengths(self) -> np.ndarray:
-        """Number of tokens of each of S examples, int [S], by which batches are put together."""
+        """Number of tokens of each of S examples, int [S]; a batch is made of examples with similar numbers."""
         ...
 
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
         """Return the batch of the B examples at `index`, integers from 0, in this order.
 
-        A random mask and augmentation of an example change with the number of the `epoch`, from 0. With None, for
-        evaluation, masks are the same at each call, and nothing is augmented.
+        With `epoch`, a number from 0, an example has a random mask and augmentation that differ from epoch to epoch.
+        With None, for evaluation, masks are the same at each call, and nothing is augmented.
         """
         ...
 
@@ -67,12 +67,12 @@ class Examples(Protocol):
 
 
 def normalize_index(indices: Any, count: int, noun: str) -> np.ndarray:
-    """Check an index of members, such as the series of a data set; return it as int64 numbers from 0, in its order.
+    """Check a selection of members, such as series of a data set, and return their numbers from 0, int64, in its order.
 
     Args:
         indices: a list or array of integers, of which negative ones count from the end, and which may repeat; or a
             boolean mask [count], True for members to select.
-        count: number of members there are.
+        count: number of members in all.
         noun: what messages call the members, such as "series".
 
     Raises:

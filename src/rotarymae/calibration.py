@@ -85,11 +85,12 @@ class Calibration(nn.Module):
     def __init__(self, outputs: int, likelihood: Likelihood) -> None:
         """Create an unfitted calibration, which leaves predictions mostly as they are.
 
-        The simple methods have about a quarter of the weight together, a distribution with a spread becomes Student's
-        t, and a band begins to widen (`widens`) as soon as a query is beyond the first or last observation.
+        The simple methods (such as the straight line between neighbours) have about a quarter of the weight together, a
+        distribution with a spread becomes Student's t, and a band begins to widen (`widens`) as soon as a query is
+        beyond the first or last observation.
 
         Args:
-            outputs: number of pairs of channel and value column; each has its offsets.
+            outputs: number of pairs of channel and value column, each of which has its offsets of the coefficients.
             likelihood: that of the model, which says what its parameters mean.
         """
         super().__init__()
@@ -102,10 +103,10 @@ class Calibration(nn.Module):
 
     @classmethod
     def of(cls, preprocessor: ObservationPreprocessor, likelihood: Likelihood) -> Calibration:
-        """Create an unfitted calibration, with offsets for every channel and value column of a preprocessor.
+        """Create an unfitted calibration for the channels and value columns that a preprocessor reads.
 
-        If the preprocessor joins all channels of a time into one token, each value of the token has its offsets.
-        `likelihood` is that of the model.
+        Every pair of channel and value column has its offsets of the coefficients. If the preprocessor joins all
+        channels of a time into one token, every value of a token has its own. `likelihood` is that of the model.
         """
         separate = preprocessor.channel_names is not None and not preprocessor.join_times
         channels = len(preprocessor.channel_names or ()) if separate else 1
@@ -120,25 +121,25 @@ class Calibration(nn.Module):
 
     @property
     def answers(self) -> Likelihood:
-        """Likelihood of calibrated predictions: Student's t, or that of the model if it has no spread."""
+        """Likelihood (kind of distribution) of calibrated predictions: Student's t, or the model's without a spread."""
         return LIKELIHOODS["student_t"] if self.likelihood.has_spread else self.likelihood
 
     def forward(
         self, parameters: Float[Tensor, "*shape P"], around: Surroundings, output: Int[Tensor, "*shape"]
     ) -> Float[Tensor, "*shape Q"]:
-        """Return the Q parameters of the calibrated distribution of each value, float64, for the likelihood `answers`.
+        """Return the calibrated distribution of each value: its Q parameters, float64, for the likelihood `answers`.
 
         The mean is a weighted mean of the model's mean and the predictions of simple methods, such as the straight line
-        between neighbours. With a spread, the distribution is a Student t (Q = 3), whose log squared scale is linear in
-        the model's log variance. Without one, Q is 1: the mean.
+        between neighbours. If the model predicts a spread, the distribution is a Student t (Q = 3), whose log squared
+        scale is linear in the model's log variance. If not, Q is 1: the mean.
 
         Args:
             parameters: P of the model's likelihood for each value, standardised.
-            around: the surroundings of the queries, with the predictions of simple methods (`guesses`).
+            around: what lies around each query (a position to predict at), with the predictions of simple methods.
             output: number of each value's pair of channel and value column, from `surroundings.outputs`.
         """
         parameters = parameters.double()
-        coefficients = at(self.knots, around, self.reach) + self.offsets[output]
+        coefficients = coefficients_at(self.knots, around, self.reach) + self.offsets[output]
         mean = blend(coefficients, self.likelihood.mean(parameters), around.guesses.double())
         if not self.likelihood.has_spread:
             return mean[..., None]
@@ -147,10 +148,10 @@ class Calibration(nn.Module):
         return student_t(mean, log_variance, self.freedom[around.side])
 
     def widens(self, around: Surroundings) -> Float[Tensor, "*shape"]:
-        """Return how far the band of each value widens to the spread of its channel, from 0 (not) to 1 (completely).
+        """Return how far the band of each value is to widen to the spread of its channel, from 0 (not) to 1 (fully).
 
-        It begins to widen where a query is farther from observations (`around.distance`) than `reach`, within which
-        nearly all values lay that the calibration was fitted to; it is complete at about four times that distance.
+        Of the values that the calibration was fitted to, 99 % were within `reach` of an observation. A band begins to
+        widen beyond this distance, and is at least as wide as this spread at about four times the distance.
         """
         return ((log_distance(around) - self.reach[around.side]) / WIDENS_OVER).clamp(0, 1)
 
@@ -167,15 +168,16 @@ class Calibration(nn.Module):
     ) -> None:
         """Fit the buffers other than `season`, in place, to n hidden values and the model's predictions of them.
 
-        The weights of the model and of simple methods (such as the straight line between neighbours) are fitted by
-        squared errors (of a limit if the mean is on its wrong side, else 0), then the spread by likelihood. If some of
-        the values are limits, the second step also fits the weights: the mean of the values that were measured is not
-        that of all. Values on a side where all are limits count for nothing, as they are likely under any spread that
-        is large enough. For a model without a spread, only the first step is made.
+        First the weights of the model and of simple methods (such as the straight line between neighbours) are fitted
+        by squared errors; a limit ("<5") has an error only if the mean is on its wrong side. Then the spread is fitted
+        by likelihood, unless the model predicts none. If there are limits, the weights are fitted again in this second
+        step, because the mean of the measured values is not that of all. If all values on a side (between observations,
+        beyond them, or without any) are limits, they are left out, because any large spread makes limits likely.
 
         Args:
             parameters: P of the model's likelihood, its prediction of each hidden value.
-            around: the surroundings of the hidden values, each field [n, ..].
+            around: what lies around each hidden value: predictions of simple methods, distance to the nearest
+                observation, side and traits of the channel; each field [n, ..].
             output: number of each value's pair of channel and value column, from `surroundings.outputs`.
             truth: the hidden values, standardised.
             weights: the number of independent values that each counts as.
@@ -197,12 +199,12 @@ class Calibration(nn.Module):
         around = around._replace(traits=torch.cat([around.traits, learnt[:, None].to(around.traits)], -1))
 
         def mean(knots: Tensor, offsets: Tensor) -> Tensor:
-            """Return the weighted means [n] of the predictions of model and simple methods, for the n hidden values.
+            """Return the weighted mean [n] of the predictions of model and simple methods for each hidden value.
 
             The logits of the weights are coefficients: `knots` and `offsets`, shaped as the attributes, but with the
-            trait `learnt` behind the others.
+            trait `learnt` after the others.
             """
-            return blend(at(knots, around, self.reach) + offsets[output], predicted, guesses)
+            return blend(coefficients_at(knots, around, self.reach) + offsets[output], predicted, guesses)
 
         def squared(knots: Tensor, offsets: Tensor, freedom: Tensor) -> Tensor:
             """Return half the weighted sum of squared errors of `mean`, each over `scale`; `freedom` is not read."""
@@ -218,7 +220,7 @@ class Calibration(nn.Module):
 
         def unlikely(knots: Tensor, offsets: Tensor, freedom: Tensor) -> Tensor:
             """Return the weighted sum of negative log-likelihoods of the hidden values, calibrated by the arguments."""
-            coefficients = at(knots, around, self.reach) + offsets[output]
+            coefficients = coefficients_at(knots, around, self.reach) + offsets[output]
             constant, slope = coefficients[..., len(BLENDED) :].unbind(-1)
             centre = blended if sides is None else blend(coefficients, predicted, guesses)
             answer = student_t(centre, constant + slope * uncalibrated, freedom[side])
@@ -236,16 +238,16 @@ class Calibration(nn.Module):
         distance: Float[Tensor, " n"],
         side: Int[Tensor, " n"],
     ) -> Float[Tensor, " n"]:
-        """Return, for each hidden value, the best method's mean squared error at values at about the same distance.
+        """Return a typical squared error at each hidden value's distance, by which its loss is divided.
 
-        Values are alike if they are on the same side and their log distances round to the same integer (11 and more are
-        one); the best method of them, the model among them, is that with the least error. The loss of each value is
-        divided by this error, so that those far from any observation do not dominate. It is at least 1e-12.
+        Without this division, values far from any observation would dominate. The error is the mean over all values on
+        the same side whose log distances round to the same integer (11 and more are one), predicted by the method with
+        the least mean there: the model or a simple one. It is at least 1e-12.
 
         Args:
             predicted: by the model, for n hidden values.
             guesses: predictions of the G simple methods, such as the straight line between neighbours.
-            truth: the values, and limits as if they were values.
+            truth: the values; a limit counts as a value.
             distance: log distance of each value to the nearest observations.
             side: 0 between two observations, 1 beyond the first or last, 2 without any.
         """
@@ -256,13 +258,13 @@ class Calibration(nn.Module):
         return (total / count).amin(1).clamp(min=1e-12)[group]
 
     def _minimise(self, loss: Callable[[Tensor, Tensor, Tensor], Tensor], columns: slice) -> tuple[Tensor, Tensor]:
-        """Minimise a loss plus penalties over some of the coefficients by L-BFGS, and store them.
+        """Fit some of the coefficients by L-BFGS: minimise a loss plus penalties, and store the result in the buffers.
 
         Penalties keep the curves over distance smooth, and all coefficients near the prior.
 
         Args:
-            loss: a function of knots, offsets and `freedom`, each as the class describes it. Knots have one more trait
-                here, the last: 1 where the model was trained on the series.
+            loss: a function of knots, offsets and `freedom`, which are shaped as the attributes of the class, except
+                that knots have one more trait, the last: 1 where the model was trained on the series, 0 elsewhere.
             columns: which of the C coefficients of knots and offsets are fitted; the others stay. `freedom` is always
                 fitted, from its prior on.
 
@@ -303,7 +305,7 @@ class Calibration(nn.Module):
 
 
 def prior() -> Float[Tensor, "T C"]:
-    """Return the `knots` of an unfitted `Calibration`, float64, which are the same at each side and distance.
+    """Return the coefficients of an unfitted `Calibration`, float64, which are equal for all sides and distances.
 
     A column is one of the C coefficients of a query: the logits of the weights of the model and of each simple method,
     then constant and slope of the log variance. A row is one of the T traits of a channel; only the row of the first
@@ -312,14 +314,19 @@ def prior() -> Float[Tensor, "T C"]:
     return torch.tensor([PRIOR, *((0.0,) * len(PRIOR),) * (TRAITS - 1)], dtype=torch.float64)
 
 
-def at(knots: Float[Tensor, "3 K T C"], around: Surroundings, reach: Float[Tensor, " 3"]) -> Float[Tensor, "*shape C"]:
-    """Return the C coefficients of each query: the sum over its T traits of the trait times the coefficients for it.
+def coefficients_at(
+    knots: Float[Tensor, "3 K T C"], around: Surroundings, reach: Float[Tensor, " 3"]
+) -> Float[Tensor, "*shape C"]:
+    """Return the C coefficients of each query (a position to predict at), as they depend on distance, side and channel.
+
+    A query's coefficients are a sum over the T numbers that describe its channel (traits): the trait times its
+    coefficients at the query's distance.
 
     Args:
-        knots: coefficients by side, at knots of log distance (log2(1 + distance)) 0, 1, .. K - 1, and by trait. They
-            are interpolated linearly between knots, and constant beyond the last.
-        around: surroundings of the queries: distance, side, and traits, the T numbers that describe a channel.
-        reach: log distance, by side, beyond which coefficients are constant, too.
+        knots: coefficients for each side (0 between two observations, 1 beyond the first or last, 2 without any), log
+            distance 0, 1, .. K - 1 (log2(1 + distance)) and trait. In between they are interpolated linearly.
+        around: what lies around each query: distance to the nearest observation, side, and traits.
+        reach: log distance, for each side, beyond which coefficients are constant; they are beyond K - 1, too.
     """
     distance = torch.minimum(log_distance(around), reach[around.side])
     low = distance.floor().clamp(0, KNOTS - 2).long()
@@ -334,8 +341,8 @@ def blend(
     """Return the weighted mean of the model's prediction and those of G simple methods, for each value.
 
     Args:
-        coefficients: C for each value. The weights are the softmax of the first 1 + G, the first of them that of the
-            model; the others are not read.
+        coefficients: C for each value. The first is the logit of the model's weight, the next G those of the simple
+            methods; the softmax of these 1 + G gives the weights. The others are not read.
         predicted: by the model.
         guesses: predictions of the simple methods, such as the straight line between neighbours.
     """
@@ -366,9 +373,9 @@ def calibrate(
     Args:
         pipeline: has a trained autoencoder of series; InputError is raised for another.
         unseen: series held out of training; the training series, if none were.
-        learnt: the training series, if others were held out; else None. Their errors count too: by how much the model
-            is better there is fitted as well, and left out of the calibration. The season is looked for in them, or
-            without them in `unseen`; with position axes besides time and channel there is none.
+        learnt: the training series, if `unseen` are others; else None. The model's errors on them are used as well;
+            that they are smaller is part of the fit, and left out of the calibration. The season (period) is determined
+            from them, or from `unseen` without them; with position axes besides time and channel there is none.
         seed: for the draws of series and of what is hidden.
     """
     model, preprocessor = pipeline.require_autoencoder(), pipeline.require_series()
@@ -391,7 +398,7 @@ def calibrate(
 
 
 def hidden_values(pipeline: Pipeline, dataset: SeriesDataset, season: float, seed: int) -> list[Tensor] | None:
-    """Hide stretches and ends of series, predict them, and return what `Calibration.fit` needs of n hidden values.
+    """Hide stretches and ends of series, predict them, and return the n hidden values as `Calibration.fit` takes them.
 
     Args:
         pipeline: has a trained autoencoder of series.
@@ -405,7 +412,8 @@ def hidden_values(pipeline: Pipeline, dataset: SeriesDataset, season: float, see
 
         - 0: how many independent values it counts as;
         - 1: the parameters of the distribution that the model predicts, float64;
-        - 2 to 5: a tensor for each field of its `Surroundings`: guesses of simple methods, distance, side and traits;
+        - 2 to 5: what lies around it, by field of `Surroundings`: predictions of simple methods, distance to the
+          nearest observation, side and traits of its channel;
         - 6: the number of its pair of channel and value column, from 0, as `outputs` counts them;
         - 7: the true value, standardised;
         - 8: the side of the limit that it is ("<5": -1, ">5": 1), and 0 for a measured value;
@@ -456,17 +464,17 @@ def hidden_values(pipeline: Pipeline, dataset: SeriesDataset, season: float, see
 
 
 def representatives(group: Int[Tensor, " n"]) -> tuple[Int[Tensor, " m"], Float[Tensor, " m"]]:
-    """Choose at most 4 (`MOST_ALIKE`) values of each group, evenly spread over it.
+    """Choose at most 4 (`MOST_ALIKE`) of the values in each group, evenly spread over it, and weigh them.
 
-    The errors in a group are correlated (by 0.3, `ALIKE`), so that its k values count as k / (1 + (k - 1) · ALIKE)
-    independent ones.
+    A group has hidden values of one series at about the same distance from observations, whose errors are correlated
+    (by 0.3, `ALIKE`): k of them count as k / (1 + (k - 1) · ALIKE) independent ones.
 
     Args:
         group: number of the group of each of n values, an integer.
 
     Returns:
         The indices of the m chosen values, sorted by group, then index; and their weights. Weights in a group are
-        equal, and add up to the number of independent values.
+        equal, and add up to its number of independent values.
     """
     order = group.argsort(stable=True)
     alike = group[order].unique_consecutive(return_counts=True)[1]
@@ -478,10 +486,10 @@ def representatives(group: Int[Tensor, " n"]) -> tuple[Int[Tensor, " m"], Float[
 
 
 def _sample(dataset: SeriesDataset, hidden: float, seed: int) -> SeriesDataset:
-    """Draw series of a data set by `seed`, so many that a quarter of all their values is about `hidden` values.
+    """Draw series of a data set at random, enough for about `hidden` values to be hidden in one pass over them.
 
-    A quarter is what one draw of masks hides. The series keep their order. At least one is drawn; all are returned if
-    even they have too few values.
+    A pass hides about a quarter of the values. The series keep their order. At least one is drawn; all are returned if
+    they have too few values. `seed` is that of the draw.
     """
     order = np.random.default_rng(seed).permutation(len(dataset))
     hides = np.cumsum(dataset.lengths[order]) * len(dataset.value_names) * HIDDEN_BY_EACH

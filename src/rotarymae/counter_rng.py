@@ -18,8 +18,8 @@ def counter_uniform(seed: int, epoch: int, ids: np.ndarray | Sequence[int], stre
     """Return a function that draws uniform numbers, which depend only on (seed, epoch, id, stream) and a counter.
 
     Call it with n to get the next n float32 numbers in [0, 1) for each of the B ids, [B, n]; calls with 2 and 3 give
-    the same numbers as one with 5. Any id can be drawn alone, in any order and in any process, with the same result:
-    splitmix64 (Steele et al. 2014) mixes key and counter.
+    the same numbers as one with 5. An id gets the same numbers whatever other ids there are, in any order and in any
+    process: splitmix64 (Steele et al. 2014) mixes key and counter.
 
     Args:
         seed, epoch: any integers of Python's type.
@@ -46,7 +46,8 @@ def counter_uniform(seed: int, epoch: int, ids: np.ndarray | Sequence[int], stre
 def make_generator(*key: int) -> torch.Generator:
     """Return a torch generator on the CPU, seeded by the integers `key`, none negative.
 
-    The same key gives the same numbers; another one of as many integers, all below 2^32, gives independent ones.
+    The same key gives the same numbers. Keys with the same number of integers, all below 2^32, that differ give
+    independent numbers.
     """
     state = np.random.SeedSequence(key).generate_state(1, np.uint64)[0]
     return torch.Generator().manual_seed(int(state >> np.uint64(1)))

@@ -17,7 +17,7 @@ AnyPreprocessor = ObservationPreprocessor | PatchPreprocessor
 
 
 def is_flat(X: Any) -> bool:
-    """Return whether X is in scikit-learn's form, a table [cases, features or times], and no data frame.
+    """Return whether X is a table of numbers in scikit-learn's form, [cases, features or times], and no data frame.
 
     True for an array of at most two axes, a sparse matrix, and a list or tuple of one or more rows, if each row is a
     list, tuple or array that begins with a scalar.
@@ -31,9 +31,10 @@ def is_flat(X: Any) -> bool:
 
 
 def with_channel_axis(X: Any) -> Any:
-    """Turn an array or list of rows, [cases, times], into an array [cases, 1, times] with NaN for masked cells.
+    """Give a table [cases, times] an axis for channels: return an array [cases, 1, times].
 
-    All else is returned as it is: data frames, sparse matrices, rows of unequal length, arrays of one or three axes.
+    The table is an array or a list of rows; cells that a NumPy mask hides become NaN. Anything else is returned as it
+    is: data frames, sparse matrices, rows of unequal length, arrays of one or three axes.
     """
     if not is_flat(X):
         return X
