@@ -149,8 +149,7 @@ def _run_means(
     """Average losses over runs of 16 neighbouring observations; return for each observation its run's mean, [n, V].
 
     The runs of a channel of a series begin at every 16th observation, and once more at every 16th shifted by 8, so that
-    an observation is in two runs; `extreme` chooses between their means. The first and last run may be shorter or
-    longer.
+    an observation is in two runs; `extreme` chooses between their means. The first and last run may be of other length.
 
     Args:
         losses: [n, V]; a run with a NaN has the mean NaN.

@@ -182,8 +182,8 @@ class RoMAEConfig:
     def named(cls, name: str, **changes: Any) -> RoMAEConfig:
         """Return the configuration of a named encoder size.
 
-        The decoder is tiny-shallow, or as wide as the encoder where that is narrower. Where positions are rotary, heads
-        are widened until their channels are a multiple of 2 · axes, unless `changes` sets their width or number.
+        The decoder is that of "tiny-shallow", but no wider than the encoder. With rotary positions each attention head
+        is widened to a multiple of 2 · axes channels, unless `changes` sets the width or the number of heads.
 
         Parameters
         ----------
@@ -258,18 +258,18 @@ class RoMAEConfig:
 
     @property
     def encoder_sizes(self) -> BlockSizes:
-        """Sizes of the encoder's blocks."""
+        """Width, number of heads and further sizes of the encoder's blocks."""
         return self._sizes("")
 
     @property
     def decoder_sizes(self) -> BlockSizes:
-        """Sizes of the decoder's blocks."""
+        """Width, number of heads and further sizes of the decoder's blocks."""
         return self._sizes("decoder_")
 
     def _sizes(self, prefix: str) -> BlockSizes:
         """Return the sizes of the blocks of the encoder (prefix "") or the decoder (prefix "decoder_").
 
-        The hidden width is the width times the MLP ratio, rounded. Both have one dropout, drop_path and norm_eps.
+        The MLPs' width is embed_dim times mlp_ratio, rounded. dropout, drop_path and norm_eps have no prefix.
         """
         embed_dim, num_heads, depth, mlp_ratio = (
             getattr(self, prefix + name) for name in ("embed_dim", "num_heads", "depth", "mlp_ratio")
@@ -280,7 +280,7 @@ class RoMAEConfig:
     def _check_sizes(self, prefix: str) -> None:
         """Raise InputError if sizes of the encoder (prefix "") or decoder ("decoder_") do not fit together.
 
-        The width must be a multiple of the number of heads and fit the position encoding, and that of the MLP be whole.
+        embed_dim must be a multiple of num_heads and fit the position encoding. The MLPs' width must be a whole number.
         """
         sizes, mlp_ratio = self._sizes(prefix), getattr(self, prefix + "mlp_ratio")
         embed_dim, num_heads = sizes.embed_dim, sizes.num_heads
@@ -310,10 +310,10 @@ class RoMAEConfig:
 
 
 def mask_range(ratio: Any) -> tuple[float, float]:
-    """Return a mask ratio as (smallest, largest): `ratio` is such a list, tuple or array, or a single number for both.
+    """Return a mask ratio as a pair (smallest, largest); from a single number, both are this number.
 
     Raises:
-        InputError: not a number, or a list of two, with 0 < smallest ≤ largest < 1.
+        InputError: `ratio` is neither a number nor a list, tuple or array of two, with 0 < smallest ≤ largest < 1.
     """
     ratio = without_numpy(ratio)
     shares = tuple(ratio) if isinstance(ratio, list | tuple) else (ratio, ratio)
@@ -328,9 +328,9 @@ def mask_range(ratio: Any) -> tuple[float, float]:
 
 
 def _nearest(number: int, divisor: int) -> str:
-    """Return the multiples of a divisor next to a number, at or below it and above it, for a message: "60 or 64".
+    """Return the two multiples of a divisor nearest to a number, as text for a message, such as "60 or 64".
 
-    If the lower one is 0, only the upper one is returned.
+    The first is at or below the number, the second above it. If the first is 0, only the second is returned.
     """
     below = number - number % divisor
     return " or ".join(str(k) for k in (below, below + divisor) if k > 0)

@@ -46,8 +46,7 @@ def counter_uniform(seed: int, epoch: int, ids: np.ndarray | Sequence[int], stre
 def make_generator(*key: int) -> torch.Generator:
     """Return a torch generator on the CPU, seeded by the integers `key`, none negative.
 
-    The same key gives the same numbers. Keys with the same number of integers, all below 2^32, that differ give
-    independent numbers.
+    Equal keys give equal numbers; different keys of as many integers, all below 2^32, give independent ones.
     """
     state = np.random.SeedSequence(key).generate_state(1, np.uint64)[0]
     return torch.Generator().manual_seed(int(state >> np.uint64(1)))

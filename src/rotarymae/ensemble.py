@@ -33,19 +33,19 @@ class Ensemble(Pipeline):
     members: tuple[Pipeline, ...] = ()
 
     def __post_init__(self) -> None:
-        """Give the ensemble's precision to copies of the members; they become the members."""
+        """Replace `members` by copies that have the ensemble's precision."""
         super().__post_init__()
         self.members = tuple(replace(member, precision=self.precision) for member in self.members)
 
     @classmethod
     def of(cls, members: Sequence[Pipeline]) -> Self:
-        """Create an ensemble of the folds' pipelines.
+        """Create an ensemble from the pipelines of a cross-validation's folds.
 
         Args:
-            members: the fine-tuned pipelines of the folds, at least one, of the same classes.
+            members: a fine-tuned pipeline of each fold, at least one, all with the same classes.
 
         Raises:
-            InputError: one is not fine-tuned.
+            InputError: a pipeline is not fine-tuned.
         """
         first = members[0]
         labels = first.require_labels().averaged([member.require_labels() for member in members])  # pyright: ignore
@@ -54,14 +54,16 @@ class Ensemble(Pipeline):
 
     @property
     def predictor(self) -> Predictor:
-        """Predictor that describes the folds' predictors; it cannot predict itself.
+        """Description of which method predicts (network, boosting, all) and of their errors; it cannot predict itself.
 
-        It is the attribute `partners`, if that is set. Otherwise it is made of the folds' predictors: its
-        `partners`, the methods next to the network such as boosting, are those that every fold has, as the first fold
-        fitted them. `choice` is the choice of all folds; if they chose differently, it is "combined", or "model" if no
-        partner is in every fold. `errors` are the absolute validation errors of all folds together, {method: for each
-        output a list, ascending}, for the methods that every fold has; empty except for a regression. Weights,
-        temperatures and losses are empty.
+        It is the attribute `partners`, if that is set. Otherwise it is put together from the folds' predictors:
+
+        - `partners`: the methods next to the network (boosting, ...) that every fold has, as the first fold fitted
+          them;
+        - `choice`: that of all folds; if they chose differently, "combined", or "model" if no partner is in each fold;
+        - `errors`: the absolute validation errors of all folds, {method: for each output a list, ascending}, for
+          methods that every fold has; empty except for a regression;
+        - weights, temperatures and losses: empty.
         """
         if self.partners is not None:
             return self.partners
@@ -80,7 +82,7 @@ class Ensemble(Pipeline):
         return Predictor(every[0].task, choice, because, shared, {}, {}, {}, merged)
 
     def outputs(self, X: Any, predictor: str = "auto", on_step: Any = None) -> np.ndarray:
-        """Return the mean of the folds' outputs, float [S, K].
+        """Return the mean of the outputs of the folds' pipelines, float [S, K].
 
         The K columns are probabilities of classes or, for times to an event, of the first fold's intervals of time; or
         a regression's values, in the units of the targets. Each fold calibrates its probabilities if it had validation
@@ -94,17 +96,16 @@ class Ensemble(Pipeline):
             on_step: called with (batches done, batches in all) of each fold anew, for progress bars; None for none.
 
         Raises:
-            InputError: the folds do not all have this predictor; data that cannot be read.
+            InputError: a fold lacks this predictor; data that cannot be read.
         """
         dataset, choice = self.dataset(X), self.predictor.check(predictor)
         each = [(member, member.outputs(dataset, choice, on_step)) for member in self.members]
         return np.mean([self.require_labels().convert(one, member.labels) for member, one in each], axis=0)
 
     def every(self, X: Any, on_step: Any = None) -> dict[str, np.ndarray]:
-        """Return {method: outputs [S, K]} of the network, the methods next to it and the combination.
+        """Return {method: outputs [S, K]}: predictions by the network, by each method next to it, and by all combined.
 
-        Each is the mean of the folds' outputs, as `outputs` returns it; `X` and `on_step` are as there. A method that
-        some fold lacks is left out.
+        Arguments and outputs are those of the method `outputs`. Methods that some fold lacks are left out.
         """
         dataset, labels = self.dataset(X), self.require_labels()
         each = [(member.labels, member.every(dataset, on_step)) for member in self.members]
@@ -112,7 +113,7 @@ class Ensemble(Pipeline):
         return {name: np.mean([labels.convert(one[name], theirs) for theirs, one in each], axis=0) for name in names}
 
     def require_one(self) -> Pipeline:
-        """Raise InputError (code "several-models"), always, as an ensemble of folds can only predict."""
+        """Raise InputError (code "several-models"): several pipelines can predict together, but do nothing else."""
         raise several_models(len(self.members))
 
 

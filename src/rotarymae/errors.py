@@ -30,7 +30,10 @@ class RotaryMAEError(Exception):
     def __init__(
         self, message: object = "", *, code: str = "invalid", settings: Sequence[tuple[str, object]] = ()
     ) -> None:
-        """Keep code, settings and message, which is cut to about 2,000 characters, unprintable ones escaped."""
+        """Keep code, settings and message, as the class describes them.
+
+        The message is cut to about 2,000 characters, and unprintable ones are escaped.
+        """
         text, half = str(message), LONGEST_MESSAGE // 2
         if len(text) > LONGEST_MESSAGE:
             text = f"{text[:half]} [... {len(text) - 2 * half} characters ...] {text[-half:]}"
@@ -38,18 +41,18 @@ class RotaryMAEError(Exception):
         super().__init__(self.advise(lambda name, value: f"{name}={json.dumps(value)}"))
 
     def advise(self, write: Callable[[str, object], str]) -> str:
-        """Return the message, followed by "Use ... or ... ." if there are settings that would avoid the error.
+        """Return the message and, if there are settings that would avoid the error, advice such as "Use window=512."
 
         Args:
-            write: called with (option, value), returns a setting as text, such as "window=512".
+            write: function from (option, value) to a setting as text, such as "window=512" in Python or "--window 512".
         """
         advice = " or ".join(write(name, value) for name, value in self.settings)
         return f"{self.message} Use {advice}." if advice else self.message
 
     def within(self, where: object) -> Self:
-        """Return a copy of the error whose message begins with `where`, such as a file; all else stays.
+        """Return a copy of the error whose message begins with "WHERE: ", such as the name of a file.
 
-        "WHERE: " is put before the message, unless this begins with `where` already.
+        A message that begins with `where` already stays. Code and settings are the same.
         """
         error = type(self).__new__(type(self))
         error.__dict__.update(self.__dict__)
@@ -59,7 +62,7 @@ class RotaryMAEError(Exception):
 
 
 def printable(text: str) -> str:
-    """Return a text in which unprintable characters, which could steer a terminal, are escaped: a code becomes \\x1b.
+    """Return a text with its unprintable characters escaped, because they could steer a terminal: ESC becomes \\x1b.
 
     Newlines, tabs and no-break spaces stay.
     """
@@ -67,7 +70,7 @@ def printable(text: str) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """Return a text on one line, with an ellipsis for its middle if it is longer than `most` characters: "fir…ast"."""
+    """Return a text on one line of at most `most` characters; an ellipsis replaces its middle if needed: "fir…ast"."""
     text, half = " ".join(text.split()), (most - 1) // 2
     return text if len(text) <= most else f"{text[: most - 1 - half]}…{text[len(text) - half :]}"
 
@@ -84,7 +87,7 @@ class NoObservations(InputError):
     """
 
     def __init__(self, message: object = "", reading: Any = None) -> None:
-        """Keep the message and the report, with the code "no-observations"."""
+        """Keep the message and the report on the reading of the table; the code is "no-observations"."""
         self.reading = reading
         super().__init__(message, code="no-observations")
 
@@ -109,13 +112,13 @@ class InputWarning(UserWarning):
     """
 
     def __init__(self, message: object = "", *, code: str = "invalid") -> None:
-        """Keep the message and the code."""
+        """Keep the message and the code, which is the kebab-case name of the kind of warning."""
         self.code = code
         super().__init__(message)
 
 
 def did_you_mean(name: object, known: Iterable[object]) -> str:
-    """Return " Did you mean 'flux'?", to be appended to a message, for the known name that is most similar to `name`.
+    """Return " Did you mean 'flux'?", to be appended to a message, with the known name that is most similar to `name`.
 
     Case is ignored. The text is "" if no known name is nearly equal (difflib's ratio of at least 0.75).
     """
@@ -179,7 +182,7 @@ _GATHERING = threading.RLock()
 def gathered_warnings() -> Iterator[list[warnings.WarningMessage]]:
     """Yield a list to which all warnings raised in the `with` block are added, also by other threads; none is shown.
 
-    Only one thread at a time is in such a block, and others wait for it, as warning filters are shared by all threads.
+    Warning filters are shared by all threads, so only one thread at a time may be in such a block; others wait for it.
     """
     with _GATHERING, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

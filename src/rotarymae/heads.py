@@ -32,7 +32,7 @@ def encoder_of(model: nn.Module) -> Encoder:
 
 
 def head_settings(model: nn.Module) -> dict[str, Any] | None:
-    """Return the keyword arguments, besides `encoder`, with which the class of a model builds the same head again.
+    """Return the keyword arguments, besides `encoder`, from which the model's class builds a head of this kind.
 
     They are numbers and texts, which JSON can hold. Return None for a model without a head.
     """
@@ -106,7 +106,7 @@ class AttentionPool(nn.Module):
 
         Args:
             dim: width of the tokens.
-            heads: number of scores of each token; head h weighs the h-th of as many equal parts of the `dim` channels.
+            heads: number of equal parts of the `dim` channels; each part of a token has its own score.
             eps: RMSNorm adds this number to the mean square.
         """
         super().__init__()
@@ -114,7 +114,7 @@ class AttentionPool(nn.Module):
         self.scores = nn.Linear(dim, heads, bias=False)
 
     def forward(self, x: Float[Tensor, "B N D"], padding: Bool[Tensor, "B N"] | None) -> Float[Tensor, "B D"]:
-        """Return the weighted mean of each row's normalised tokens.
+        """Return the mean of each row's normalised tokens, weighted by the softmax of their learned scores.
 
         Args:
             x: N tokens of width D in each of B rows.
@@ -144,13 +144,13 @@ class _PooledHead(nn.Module):
         static_features: int = 0,
         members: int = 1,
     ) -> None:
-        """Build the head on `encoder`; further members are copies of the whole, the encoder included.
+        """Build a head on `encoder`. With several members, the encoder and its head are copied for each further one.
 
         Args:
             encoder: to fine-tune; the same object, not a copy.
             outputs: number of logits or values for each row.
             pool: how the vector is made of a row's tokens: "cls", "mean", "max" or "attention".
-            dropout: share of the vector's elements that training drops, and with static features of the hidden units.
+            dropout: share of the vector's elements, and with static features of the hidden units, that training drops.
             static_features: number of features of each series (such as age) that the head reads next to the vector.
             members: number of networks, each an encoder and a head. All start with the same weights.
 
@@ -188,7 +188,7 @@ class _PooledHead(nn.Module):
 
     @property
     def members(self) -> int:
-        """Number of networks whose outputs are averaged, this one included."""
+        """Number of networks, each an encoder and a head, whose outputs are averaged."""
         return 1 + len(self.others)
 
     def forward(self, tokens: Tokens, static: Float[Tensor, "B F"] | None = None) -> Float[Tensor, "B outputs"]:
@@ -254,7 +254,7 @@ class _PooledHead(nn.Module):
         return outputs, vector
 
     def _averaged(self, outputs: Float[Tensor, "M B outputs"]) -> Float[Tensor, "B outputs"]:
-        """Average the outputs of M members for B rows, here by their mean; `Classifier` averages probabilities."""
+        """Return the mean of the outputs of M members (networks) for B rows; `Classifier` averages probabilities."""
         return outputs.mean(0)
 
     def vector(self, tokens: Tokens) -> Float[Tensor, "B D"]:
@@ -319,16 +319,17 @@ class Classifier(_PooledHead):
         static_features: int = 0,
         members: int = 1,
     ) -> None:
-        """Put a head with `classes` outputs, the logits, on an encoder; further members are copies of both.
+        """Put a head with `classes` outputs, the logits, on an encoder.
 
-        The class describes the arguments, and what is refused with an InputError.
+        `members` is the number of networks, of which all but the first are copies of encoder and head; their
+        probabilities are averaged. The class describes the arguments, and what is refused with an InputError.
         """
         RANGES["classes"].check("classes", classes)
         super().__init__(encoder, classes, pool, dropout, static_features, members)
         self.classes = classes
 
     def _averaged(self, outputs: Float[Tensor, "M B outputs"]) -> Float[Tensor, "B outputs"]:
-        """Return the logarithms of the mean class probabilities of M members, from their logits for B rows."""
+        """Average the probabilities of M members (networks), given their logits for B rows; return the logarithms."""
         return outputs.log_softmax(-1).logsumexp(0) - math.log(len(outputs))
 
 

@@ -95,12 +95,12 @@ class Interpolation:
 
     @property
     def scaled_mean(self) -> np.ndarray:
-        """Mean of the predicted distribution of V values at n queries, [n, V], standardised like the model's input."""
+        """Mean of the predicted distribution of V values at n times, [n, V], standardised like the model's input."""
         return self.likelihood.mean(self.parameters).numpy()
 
     @property
     def scaled_std(self) -> np.ndarray | None:
-        """Standard deviation of each predicted distribution, [n, V], standardised; None for a likelihood without."""
+        """Standard deviation of each predicted distribution, [n, V], standardised; None if no spread is predicted."""
         return self.likelihood.std(self.parameters).numpy() if self.likelihood.has_spread else None
 
 
@@ -110,13 +110,13 @@ def bands_of(
     unscale: Callable[[np.ndarray], np.ndarray],
     shares: Iterable[float] = SHOWN_BANDS,
 ) -> dict[float, tuple[np.ndarray, np.ndarray]]:
-    """Return {share: (lower, upper)}: edges [n, V] of central intervals with these probabilities, in the table's units.
+    """Return {share: (lower, upper)}: the edges [n, V] of the central intervals that hold a share of each distribution.
 
     Args:
-        likelihood: says what the parameters mean; it needs a spread.
-        parameters: P for each of V values at n queries, standardised.
-        unscale: turns standardised values [n, V] into the table's units.
-        shares: the probabilities, such as 0.95.
+        likelihood: kind of distribution; one with a spread.
+        parameters: P of the distribution of each of V values at n queries, standardised.
+        unscale: turns standardised edges [n, V] into the table's units.
+        shares: the probabilities that the intervals hold, such as 0.95.
     """
     edges = {share: likelihood.interval(parameters, share) for share in shares}
     return {share: (unscale(lower.numpy()), unscale(upper.numpy())) for share, (lower, upper) in edges.items()}
@@ -126,17 +126,17 @@ class _Interpolating(DatasetExamples):
     """Batches for `training.predict`: observations of series as visible tokens, queries as masked ones."""
 
     def __init__(self, dataset: SeriesDataset, queries: Queries, preprocessor: ObservationPreprocessor) -> None:
-        """Store S series, the queries for each of them, and the preprocessor (without its static columns).
+        """Store S series, their queries (times to predict at), and the preprocessor without its static columns.
 
-        `lengths`, by which batches are made, becomes for each series the number of tokens of its observations plus the
-        number of its queries, of which at most `QUERIES_PER_PASS` are counted.
+        Batches are made by `lengths`: the number of tokens of a series' observations plus that of its queries, of which
+        at most `QUERIES_PER_PASS` count.
         """
         super().__init__(dataset, preprocessor.replace(static=()))
         self.queries, self.origins = queries, preprocessor.positions.origins(dataset)
         self.lengths = self.lengths + np.minimum(queries.lengths, QUERIES_PER_PASS)
 
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
-        """Return the batch of the series at `index`: observations as inputs, queries as masked tokens with values 0.
+        """Return a batch of series: observations as inputs, queries (times to predict at) as masked tokens of value 0.
 
         `index` has numbers of series, from 0. All positions and values are standardised. `epoch` is not used.
         """
@@ -166,10 +166,10 @@ def interpolate(
 ) -> Interpolation:
     """Predict values of series at given times with a trained model, in the table's units.
 
-    They have deviations and error bands, unless the likelihood of the model is "point". Predictions are in the order of
-    the queries. They are calibrated if the pipeline has a calibration. Series longer than the model reads at once are
-    cut into overlapping pieces; in an overlap the prediction passes smoothly from one to the next. If the queries have
-    standard errors, the bands are those of observations with these errors, else those of the curve.
+    Predictions are in the order of the queries. They have deviations and error bands, unless the likelihood of the
+    model is "point", and are calibrated if the pipeline has a calibration. If the queries have standard errors, the
+    bands are for observations with these errors, else for the curve itself. Series longer than the model reads at once
+    are cut into overlapping pieces; in an overlap the prediction passes smoothly from one to the next.
 
     Args:
         pipeline: has a MaskedAutoencoder of series and its preprocessor.
@@ -178,9 +178,9 @@ def interpolate(
         on_step: called with (batches done, batches in all), for progress bars; None for none.
 
     Raises:
-        InputError: a model that is not a MaskedAutoencoder of series; queries that `check_queries` refuses, or with
-            errors for another number of values than are predicted; series that the preprocessor's `check` refuses;
-            predictions that are NaN or infinite.
+        InputError: a model that is not a MaskedAutoencoder of series; queries that `check_queries` refuses, or whose
+            errors are for another number of values than the model predicts; series that the preprocessor's `check`
+            refuses; predictions that are NaN or infinite.
 
     Warns:
         InputWarning: queries far beyond the times of training; more queries than a "joint" decoder answers well; series
@@ -284,7 +284,7 @@ def interpolated(
         X: the series as the caller gave them.
         at: times for all series, or a list of arrays of times for each; None means those of the series.
         return_std: whether to return a pair of values and standard deviations.
-        positions: on the axes besides time, at these times; None without.
+        positions: coordinates at these times on further position axes, such as latitude; None without such axes.
 
     Raises:
         InputError: times or positions that cannot be used; `return_std` for a model that predicts no spread.
@@ -305,12 +305,12 @@ def interpolated(
 def standardise_truth(
     pipeline: Pipeline, dataset: SeriesDataset, answer: Interpolation, limits: bool = True
 ) -> np.ndarray:
-    """Standardise observed values as the predictions of the same observations are, to compare the two.
+    """Standardise n observed values like a model's predictions of them, so that the two can be compared.
 
     Args:
         pipeline: the one that predicted.
-        dataset: n observations.
-        answer: predictions at the same observations, in their order.
+        dataset: the n observations.
+        answer: the predictions of these observations, in their order.
         limits: whether to limit gross outliers as in the model's input; no effect with a model that standardises each
             series by itself.
 
@@ -328,8 +328,8 @@ def standardise_truth(
 def time_to_nearest(dataset: SeriesDataset, queries: Queries) -> np.ndarray:
     """Return the time from each of n queries to the nearest observation of its series and channel, float64 [n].
 
-    Times are in the table's unit; infinite where the series has no observation of that channel. Further positions do
-    not count, nor does it matter which values were observed.
+    Times are in the table's unit; infinite where the series has no observation of that channel. Only time counts, not
+    further position axes, and an observation counts even if some of its values are missing.
     """
     channels = len(dataset.channel_names or (None,))
     times = np.concatenate([dataset.times, queries.times])
@@ -351,10 +351,10 @@ def time_to_nearest(dataset: SeriesDataset, queries: Queries) -> np.ndarray:
 
 
 def _warn_if_joint(model: MaskedAutoencoder, queries: Queries, dataset: SeriesDataset) -> None:
-    """Warn (InputWarning) if predictions at some queries depend on too many other queries.
+    """Warn (InputWarning) if a series has so many queries (times to predict at) that they influence each other much.
 
-    They do in a model with decoder_attention="joint", in which queries attend to one another. Too many are more than
-    `CURVE` (4) for each observation of a series; the message names the series with the most for each observation.
+    They do only in a model with decoder_attention="joint", whose queries attend to one another. The limit is 4 queries
+    (`CURVE`) per observation of the series; the message names the series with the most per observation.
     """
     if model.config.decoder_attention == "joint" and (queries.lengths > CURVE * np.asarray(dataset.lengths)).any():
         most = int((queries.lengths / dataset.lengths).argmax())
@@ -371,8 +371,8 @@ def _warn_if_joint(model: MaskedAutoencoder, queries: Queries, dataset: SeriesDa
 def _warn_if_far(queries: Queries, dataset: SeriesDataset, preprocessor: ObservationPreprocessor) -> None:
     """Warn (InputWarning) if a query is so far from the origin of its series that the prediction is extrapolated.
 
-    The origin is the time from which the preprocessor counts the times of a series. Too far is more than 1.5 times as
-    far as the farthest time of the training set, plus one unit of position. The message names the farthest query.
+    The origin is the time from which the preprocessor counts the times of a series. "Far" is beyond 1.5 times the
+    largest such time of the training set plus one unit of position. The message names the farthest query.
     """
     positions = preprocessor.positions
     at = np.abs(queries.times - np.repeat(positions.origins(dataset), queries.lengths)) / positions.unit

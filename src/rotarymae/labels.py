@@ -60,10 +60,9 @@ class ClassLabels(Target):
     weights: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raise InputError for classes or weights that cannot be.
+        """Raise InputError for fewer than two classes, equal ones, texts among numbers, or weights that are wrong.
 
-        There must be two classes or more, all different, and all texts or none of them. Weights are empty, or a
-        positive number for each class.
+        Weights are empty, or a positive number for each class.
         """
         kinds = {str if isinstance(name, str) else float for name in self.classes}
         if len(self.classes) < 2 or len(set(self.classes)) < len(self.classes) or len(kinds) > 1:
@@ -110,7 +109,7 @@ class ClassLabels(Target):
     def check_config(config: FitConfig, targets: np.ndarray) -> None:
         """Raise InputError for a `loss` that classification lacks, or `costs` that do not fit `decide` or the classes.
 
-        With `decide` "cost" there must be a positive number for each class, else no costs.
+        With decide="cost" there must be a positive cost for each class, else no costs.
 
         Args:
             config: the options of the fit, of which these three are read.
@@ -132,13 +131,13 @@ class ClassLabels(Target):
 
     @staticmethod
     def default_members(decide: str, targets: np.ndarray) -> int:
-        """Return how many networks are fine-tuned and averaged: 3 if a rare class is to be predicted, else 1.
+        """Return how many networks are fine-tuned and averaged by default: 3 if "f1" decides on a rare class, else 1.
 
-        It is 3 if the rarest class has fewer than 200 series, and `decide` is "f1". "auto" counts as "f1" if there are
-        two classes, one of which has less than a fifth of the series.
+        A class is rare if it has fewer than 200 series.
 
         Args:
-            decide: the option for how a class is decided from probabilities.
+            decide: the rule by which a class is decided from probabilities. "auto" counts as "f1" if there are two
+                classes, one of which has less than a fifth of the series.
             targets: labels [S] of the training series.
         """
         counts = np.unique(targets, return_counts=True)[1]
@@ -146,7 +145,7 @@ class ClassLabels(Target):
 
     @classmethod
     def fit(cls, targets: np.ndarray) -> Self:
-        """Create from training labels [S]: their different values, sorted, are the classes; without weights."""
+        """Create from training labels [S]: the classes are their different values, sorted; weights are empty."""
         return cls(tuple(plain(name) for name in np.unique(targets)))
 
     @property
@@ -164,12 +163,14 @@ class ClassLabels(Target):
     truth = encode
 
     def objective(self, model: Classifier | Regressor, encoded: np.ndarray, config: FitConfig) -> Objective:
-        """Return the loss of fine-tuning, cross-entropy, as a module that holds the model (`Supervised`, tempered).
+        """Return the objective of fine-tuning: a module that holds the classifier and computes its cross-entropy.
+
+        In evaluation the logits are divided by the best of several temperatures (`Supervised`, tempered).
 
         Args:
             model: the classifier to train.
             encoded: class numbers [S] of the training series. With `class_weights` "balanced" each class is weighted by
-                the inverse of its number of them.
+                the inverse of its number of series.
             config: its `class_weights` and `label_smoothing` are read.
         """
         weights = None
@@ -180,14 +181,14 @@ class ClassLabels(Target):
         return Supervised(model, loss, tempered=True)
 
     def decided(self, truth: np.ndarray, unseen: np.ndarray, config: FitConfig, reporter: Reporter) -> Self:
-        """Return a copy with the weights by which classes are decided from probabilities.
+        """Return a copy with `weights`: the class with the largest product of probability and weight is predicted.
 
         Args:
-            truth: class numbers of the training and the validation series, which are only counted.
-            unseen: probabilities [n, classes] of the n validation series, by methods that have not learnt these series.
-                Only the rule "f1" needs them; without any (n = 0) this rule warns, and gives no weights.
-            config: its `decide` and `costs` give the rule; "accuracy" empties the weights.
-            reporter: shows if decide="auto" comes to "f1", and the warning.
+            truth: class numbers of the training and validation series, which are counted per class.
+            unseen: probabilities [n, classes] of the n validation series, by methods that have not learnt from these
+                series. Only the rule "f1" needs them; without any (n = 0) this rule warns, and gives no weights.
+            config: its `decide` is the rule ("accuracy" empties the weights), its `costs` are for the rule "cost".
+            reporter: shows if decide="auto" becomes "f1", and the warning.
         """
         counts = np.bincount(truth, minlength=self.outputs)
         rule = resolve(config.decide, counts)
@@ -206,10 +207,10 @@ class ClassLabels(Target):
 
     @classmethod
     def averaged(cls, each: Sequence[Self]) -> Self:
-        """Return the labels for the average of several models' probabilities: the first's, with averaged weights.
+        """Return the labels of the first of several models, with the geometric mean of the models' class weights.
 
-        A weight is the geometric mean of the models' weights for its class; a model without weights counts as 1 for
-        each class. If no model has weights, the first's labels are returned.
+        They decide classes from the average of the models' probabilities. A model without weights counts as 1 for each
+        class. If no model has weights, the first's labels are returned.
 
         Args:
             each: the labels of each model, all with the same classes.
@@ -222,7 +223,7 @@ class ClassLabels(Target):
     def change(self, whole: Tensor, without: Tensor) -> np.ndarray:
         """Return by how much the log-probability of the predicted class falls without each observation, [n], in nats.
 
-        That class is the most probable one of the whole series. Negative numbers say that its probability rises.
+        The class is the most probable one given all observations. Where its probability rises, the fall is negative.
 
         Args:
             whole: the model's outputs [1, classes] for the series, before softmax.
@@ -232,7 +233,7 @@ class ClassLabels(Target):
         return (whole.log_softmax(1)[0, predicted] - without.log_softmax(1)[:, predicted]).cpu().numpy()
 
     def predicted(self, probabilities: np.ndarray) -> np.ndarray:
-        """Return the class [S] of each series: that whose probability times weight is largest, of [S, classes]."""
+        """Return the class of each series, [S]: the one with the largest product of probability and weight."""
         return np.array(self.classes)[decide(probabilities, self.weights)]
 
     def columns(self, probabilities: np.ndarray) -> dict[str, list[Any]]:
@@ -259,7 +260,7 @@ class NumberTargets(Target):
     std: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        """Raise InputError unless there are as many positive deviations as means, and at least one."""
+        """Raise InputError unless `mean` and `std` have equally many values, one or more, and `std` is positive."""
         if not self.mean or len(self.mean) != len(self.std) or not all(std > 0 for std in self.std):
             raise InputError(
                 f"the scaling of targets has the means {self.mean} and deviations {self.std}; wanted a positive "
@@ -293,9 +294,9 @@ class NumberTargets(Target):
 
     @classmethod
     def fit(cls, targets: np.ndarray) -> Self:
-        """Create the scaling: mean and standard deviation of each output over the training targets [S, outputs].
+        """Create the scaling from mean and standard deviation of each output of the training targets [S, outputs].
 
-        NaN does not count. A constant output gets the deviation 1, with an InputWarning where there are several series.
+        NaN is left out. A constant output gets the deviation 1, with an InputWarning if there are several series.
         Raises InputError for an output that is missing in every series.
         """
         _refuse_empty(targets, "Hold out less, so that training has some, or leave this output out.")
@@ -314,7 +315,7 @@ class NumberTargets(Target):
         return len(self.mean)
 
     def encode(self, targets: np.ndarray) -> np.ndarray:
-        """Return targets [S] or [S, outputs] standardised, as float32 [S, outputs]; NaN stays. Raises as `truth`."""
+        """Return standardised targets [S] or [S, outputs] as float32 [S, outputs]; NaN stays. Raises as `truth`."""
         return ((self.truth(targets) - np.array(self.mean)) / np.array(self.std)).astype(np.float32)
 
     def truth(self, targets: np.ndarray) -> np.ndarray:
@@ -331,7 +332,7 @@ class NumberTargets(Target):
         return numbers
 
     def objective(self, model: Classifier | Regressor, encoded: np.ndarray, config: FitConfig) -> Objective:
-        """Return the loss of fine-tuning that `config.loss` names, as a module that holds the model.
+        """Return the objective of fine-tuning: a module that holds the regressor and computes the loss `config.loss`.
 
         Args:
             model: the regressor to train.
@@ -357,11 +358,11 @@ class NumberTargets(Target):
         return (whole - without).square().mean(1).sqrt().cpu().numpy()
 
     def predicted(self, values: np.ndarray) -> np.ndarray:
-        """Return decoded values [S, outputs] as a user gets them: [S] if there is a single output, else as they are."""
+        """Return predictions [S, outputs], in the targets' units, as a user gets them: as [S] if outputs is 1."""
         return values[:, 0] if self.outputs == 1 else values
 
     def columns(self, values: np.ndarray) -> dict[str, list[Any]]:
-        """Return {name: list of S cells}, the columns of an output table for decoded values [S, outputs].
+        """Return {name: list of S cells}, columns of an output table for predictions [S, outputs] in units of targets.
 
         They are "predicted", or "predicted_0", "predicted_1", ... for several outputs.
         """
@@ -370,7 +371,7 @@ class NumberTargets(Target):
 
 
 def _refuse_empty(numbers: np.ndarray, advice: str) -> None:
-    """Raise InputError, which ends in `advice`, if an output of `numbers` [S, outputs] is NaN in every series."""
+    """Raise InputError if an output of `numbers` [S, outputs] is NaN in every series; the message ends in `advice`."""
     empty = np.atleast_1d(np.isnan(numbers).all(0))
     if empty.any():
         which = "label" if len(empty) == 1 else f"label of output {int(empty.argmax())} (counted from 0)"

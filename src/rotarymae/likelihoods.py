@@ -43,21 +43,21 @@ class Likelihood(ABC):
         return self.outputs > 1
 
     def parameters(self, raw: Float[Tensor, "*batch PV"]) -> Float[Tensor, "*batch V P"]:
-        """Turn the outputs of a decoder into P clamped parameters of each of V values.
+        """Turn the outputs of a decoder into P clamped parameters of the distribution of each of V values.
 
-        In `raw`, of P · V numbers, the first parameters of all V values come first, then their second ones, and so on.
+        `raw` has P · V numbers: the first parameters of all V values, then their second ones, and so on.
         """
         return self.clamp(raw.unflatten(-1, (self.outputs, -1)).transpose(-1, -2))
 
     def clamp(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape P"]:
-        """Return the P parameters of each value, limited to where their exponentials are finite.
+        """Return the P parameters of each value's distribution, limited to where their exponentials are finite.
 
         Here they are returned unchanged; likelihoods with a spread override this.
         """
         return parameters
 
     def mean(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape"]:
-        """Return the mean of each value: the first of its P parameters."""
+        """Return the mean of each value's distribution: the first of its P parameters."""
         return parameters[..., 0]
 
     @abstractmethod
@@ -75,7 +75,7 @@ class Likelihood(ABC):
         wrong side, else 0.
 
         Args:
-            parameters: P for each value.
+            parameters: P of each value's predicted distribution.
             target: the values, or the limits of those that were not measured.
             beta: each loss is multiplied by its predicted variance to this power, through which no gradient flows; 0
                 leaves it as it is. It has no effect without a spread.
@@ -85,25 +85,25 @@ class Likelihood(ABC):
 
     @abstractmethod
     def log_variance(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape"]:
-        """Return the log variance of each value, given its P parameters; minus infinity if there is no spread."""
+        """Return the log variance of each value's distribution, given its P parameters; -infinity without spread."""
 
     def std(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape"]:
-        """Return the standard deviation of each value, given its P parameters; 0 if there is no spread."""
+        """Return the standard deviation of each value's distribution, given its P parameters; 0 if it has no spread."""
         return (0.5 * self.log_variance(parameters)).exp()
 
     @abstractmethod
     def widen(
         self, parameters: Float[Tensor, "*shape P"], log_variance: Float[Tensor, "*#shape"], normal: bool = True
     ) -> Float[Tensor, "*shape P"]:
-        """Return the parameters of the sum of each value and an independent variable of mean 0; the mean stays.
+        """Return the parameters of each value's distribution with independent noise of mean 0 added; the mean stays.
 
         Without a spread they are returned as they are.
 
         Args:
-            parameters: P for each value.
-            log_variance: logarithm of the added variable's variance, for all values or for each.
-            normal: True if the added variable is normal, as a measurement error is, which makes heavy tails lighter;
-                False changes only the width of the distribution, not its shape.
+            parameters: P of each value's distribution.
+            log_variance: logarithm of the variance of the noise, for all values or for each.
+            normal: True for normal noise, such as a measurement error, which makes heavy tails lighter; False changes
+                only the width of the distribution, not its shape.
         """
 
     @abstractmethod
@@ -111,17 +111,17 @@ class Likelihood(ABC):
         """Return, for each value, the number below which a share of its distribution lies; without a spread, the mean.
 
         Args:
-            parameters: P for each value.
+            parameters: P of each value's distribution.
             share: more than 0 and less than 1, a number or a tensor with one for each value.
         """
 
     def interval(
         self, parameters: Float[Tensor, "*shape P"], share: float
     ) -> tuple[Float[Tensor, "*shape"], Float[Tensor, "*shape"]]:
-        """Return the edges (lower, upper) of the central interval of each value with the probability `share`.
+        """Return the edges (lower, upper) of the central interval that holds `share` of each value's distribution.
 
         Args:
-            parameters: P for each value.
+            parameters: P of each value's distribution.
             share: more than 0 and less than 1, such as 0.95. Without a spread, both edges are the mean.
         """
         return self.quantile(parameters, 0.5 - share / 2), self.quantile(parameters, 0.5 + share / 2)
@@ -151,13 +151,13 @@ class Point(Likelihood):
         return away.square() if sides is None else away.masked_fill(sides * away > 0, 0.0).square()
 
     def log_variance(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape"]:
-        """Return minus infinity for each value; only the shape of `parameters` is read, P = 1 for each value."""
+        """Return minus infinity for each value, as a single number (P = 1) has no spread."""
         return torch.full_like(parameters[..., 0], -torch.inf)
 
     def widen(
         self, parameters: Float[Tensor, "*shape P"], log_variance: Float[Tensor, "*#shape"], normal: bool = True
     ) -> Float[Tensor, "*shape P"]:
-        """Return `parameters` as they are, P = 1 for each value: there is no spread to widen. The rest is not read."""
+        """Return `parameters` as they are, because a single number (P = 1) has no spread to widen."""
         return parameters
 
     def quantile(self, parameters: Float[Tensor, "*shape P"], share: Any) -> Float[Tensor, "*shape"]:
@@ -172,9 +172,9 @@ class Density(Likelihood):
     def log_prob(
         self, parameters: Float[Tensor, "*shape P"], target: Float[Tensor, "*shape"]
     ) -> Float[Tensor, "*shape"]:
-        """Return the natural logarithm of the density at each target, constants included.
+        """Return the natural logarithm of the probability density of each target, constants included.
 
-        `parameters` are P for each target, those of its distribution.
+        `parameters` are P for each target, those of its predicted distribution.
         """
 
     @abstractmethod
@@ -183,16 +183,16 @@ class Density(Likelihood):
     ) -> Float[Tensor, "*shape"]:
         """Return the log probability that a value lies more than `distance`, at least 0, above the mean.
 
-        `parameters` are P for each value. The distribution is symmetric, so this also holds below the mean.
+        `parameters` are P of each value's distribution, which is symmetric: this also holds below the mean.
         """
 
     def log_beyond(
         self, parameters: Float[Tensor, "*shape P"], limit: Float[Tensor, "*shape"], side: Any
     ) -> Float[Tensor, "*shape"]:
-        """Return the log probability, with a finite gradient, that a value lies above `limit`, or that it lies below.
+        """Return the log probability that a value lies above `limit` (side 1) or below it (-1), with a finite gradient.
 
         Args:
-            parameters: P for each value.
+            parameters: P of each value's distribution.
             limit: one for each value.
             side: 1 for above and -1 for below, a number or a tensor with one for each value.
         """
@@ -207,12 +207,12 @@ class Density(Likelihood):
         beta: float = 0.0,
         sides: Float[Tensor, "*shape"] | None = None,
     ) -> Float[Tensor, "*shape"]:
-        """Return the negative logarithm, in nats, of the density at each target.
+        """Return the negative logarithm, in nats, of the probability density of each target.
 
-        For a limit, the density is replaced by the probability that the value lies beyond it, on the side of `sides`.
+        For a limit, it is that of the probability that the value lies beyond the limit, on the side of `sides`.
 
         Args:
-            parameters: P for each value.
+            parameters: P of each value's predicted distribution.
             target: the values, or the limits of those that were not measured.
             beta: each loss is multiplied by its predicted variance to this power, through which no gradient flows.
             sides: -1 for upper limits, 1 for lower ones, 0 for values; None where all are values.
@@ -230,16 +230,16 @@ class Gaussian(Density):
     outputs = 2
 
     def clamp(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape P"]:
-        """Return the P = 2 parameters of each value: mean and log variance, this within ±18 (`MAX_LOG_VARIANCE`)."""
+        """Return mean and log variance (P = 2) of each value, the log variance within ±18 (`MAX_LOG_VARIANCE`)."""
         mean, log_variance = parameters.unbind(-1)
         return torch.stack([mean, log_variance.clamp(-MAX_LOG_VARIANCE, MAX_LOG_VARIANCE)], -1)
 
     def log_prob(
         self, parameters: Float[Tensor, "*shape P"], target: Float[Tensor, "*shape"]
     ) -> Float[Tensor, "*shape"]:
-        """Return the natural logarithm of the density at each target.
+        """Return the natural logarithm of the probability density of each target.
 
-        `parameters` are P = 2 for each value: mean and log variance.
+        `parameters` are P = 2 for each target: mean and log variance.
         """
         mean, log_variance = parameters.unbind(-1)
         return -0.5 * (log_variance + (target - mean).square() * (-log_variance).exp() + LOG_2PI)
@@ -261,7 +261,7 @@ class Gaussian(Density):
     def widen(
         self, parameters: Float[Tensor, "*shape P"], log_variance: Float[Tensor, "*#shape"], normal: bool = True
     ) -> Float[Tensor, "*shape P"]:
-        """Return the parameters (mean, log variance) with the variance exp(`log_variance`) added; here P is 2.
+        """Return mean and log variance of each value after noise with variance exp(`log_variance`) is added; P is 2.
 
         `normal` makes no difference: the distribution stays normal.
         """
@@ -288,9 +288,10 @@ class StudentT(Density):
     outputs = 3
 
     def clamp(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape P"]:
-        """Return the P = 3 parameters of each value: mean, log squared scale within ±18 (`MAX_LOG_VARIANCE`), a third.
+        """Return the P = 3 parameters of each value's distribution, limited to where their exponentials are finite.
 
-        The third, whose softplus is added to 2 to give the degrees of freedom, is limited to `FREEDOM` (-4.6 to 150).
+        The mean is unlimited; the log squared scale is within ±18 (`MAX_LOG_VARIANCE`); the degrees of freedom before
+        the softplus are from -4.6 to 150 (`FREEDOM`).
         """
         mean, log_scale, freedom = parameters.unbind(-1)
         # 0.01 above 2 the variance is 200 squared scales; at e^5 and more the distribution is a normal one.
@@ -298,7 +299,7 @@ class StudentT(Density):
         return torch.stack([mean, *bounded], -1)
 
     def freedom(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape"]:
-        """Return the degrees of freedom of each value: 2 plus the softplus of the third of its P = 3 parameters.
+        """Return the degrees of freedom of each distribution: 2 plus the softplus of the third of its P = 3 parameters.
 
         They are above 2 so that there is a variance.
         """
@@ -307,9 +308,9 @@ class StudentT(Density):
     def log_prob(
         self, parameters: Float[Tensor, "*shape P"], target: Float[Tensor, "*shape"]
     ) -> Float[Tensor, "*shape"]:
-        """Return the natural logarithm of the density at each target.
+        """Return the natural logarithm of the probability density of each target.
 
-        `parameters` are P = 3 for each value: mean, log squared scale, and degrees of freedom before the softplus.
+        `parameters` are P = 3 for each target: mean, log squared scale, and degrees of freedom before the softplus.
         """
         mean, log_scale, _ = parameters.unbind(-1)
         freedom = self.freedom(parameters)
@@ -336,7 +337,7 @@ class StudentT(Density):
         return constant + integral.log() - freedom * _log_cosh(start)
 
     def log_variance(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape"]:
-        """Return the logarithm of the variance, the squared scale · freedom / (freedom - 2), of each value.
+        """Return the logarithm of the variance of each value's distribution: squared scale · freedom / (freedom - 2).
 
         `parameters` are P = 3 for each value: mean, log squared scale, and degrees of freedom before the softplus.
         """
@@ -345,15 +346,14 @@ class StudentT(Density):
     def widen(
         self, parameters: Float[Tensor, "*shape P"], log_variance: Float[Tensor, "*#shape"], normal: bool = True
     ) -> Float[Tensor, "*shape P"]:
-        """Return the parameters of the sum of each value and an independent variable of mean 0; the mean stays.
+        """Return the parameters of each value's distribution with independent noise of mean 0 added; the mean stays.
 
         The variance is the exact sum of both; the shape is approximated by another Student t.
 
         Args:
             parameters: P = 3 for each value: mean, log squared scale, and degrees of freedom before the softplus.
-            log_variance: logarithm of the added variable's variance, for all values or for each.
-            normal: True if the added variable is normal; the degrees of freedom then grow, so that tails get lighter.
-                With False they stay.
+            log_variance: logarithm of the variance of the noise, for all values or for each.
+            normal: True for normal noise, with which the degrees of freedom grow, so that tails get lighter.
         """
         # Tails get lighter as in a sum with a normal variable: by the squared ratio of the variances, of freedom - 2.
         mean, model_log_variance = parameters[..., 0], self.log_variance(parameters)

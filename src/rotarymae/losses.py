@@ -27,7 +27,7 @@ class Loss(NamedTuple):
 
     @property
     def mean(self) -> Float[Tensor, ""]:
-        """The sum over the number of terms (with class weights, over the sum of these); NaN where there are none."""
+        """Mean loss: the sum divided by `count`, the number of terms or the sum of their weights; NaN without terms."""
         return self.sum / self.count
 
 
@@ -37,10 +37,10 @@ def reconstruction(
     beta: float = 0.0,
     sides: Float[Tensor, "B M V"] | None = None,
 ) -> Loss:
-    """Return the loss of the masked tokens: the sum of the likelihood's terms, and their number.
+    """Return the loss of the masked tokens: the sum of terms, one for each observed value, and their number.
 
-    There is a term for each observed value of a masked token; padding, NaN and values that were not observed are in
-    neither number.
+    A term is the value's negative log-likelihood, or its squared error without a spread. Padding, NaN and values that
+    were not observed have none.
 
     Args:
         out: predictions for M masked tokens with V values in B rows, and their true values.
@@ -82,7 +82,7 @@ def classification(
     label_smoothing: float = 0.0,
     class_weights: Float[Tensor, " classes"] | None = None,
 ) -> Loss:
-    """Return the cross-entropy of logits, in nats: its sum over the B rows, and their number.
+    """Return the cross-entropy of B predictions with their classes, in nats: its sum, and their number.
 
     Args:
         logits: of each class, for each row.
@@ -99,16 +99,16 @@ def classification(
 
 
 def event_time(logits: Float[Tensor, "B classes"], possible: Float[Tensor, "B classes"]) -> Loss:
-    """Return the negative log-likelihood, in nats, of when events happened: its sum over B series, and their number.
+    """Return the negative log-likelihood, in nats, of when the events of B series happened: its sum, and their number.
 
     The classes are intervals of time, in order, and a last one, "after all intervals". The likelihood of a series is
     the sum of the classes' probabilities, each times its weight in `possible`.
 
     Args:
         logits: of the classes, for each series.
-        possible: weights of the classes. For an event that was observed, 1 for its interval and 0 elsewhere. For a
-            series that was censored, 0 for earlier intervals, 1 for all later classes, and for the interval in which it
-            was censored the share of it that was still to come.
+        possible: weights of the classes. If the event was observed, 1 for its interval and 0 elsewhere. If the series
+            was censored (observation ended before the event): 0 for earlier intervals, 1 for all later classes, and for
+            the interval in which it was censored the share of it that was still to come.
     """
     logits = _at_least_float32(logits)
     known = (logits + _at_least_float32(possible).log()).logsumexp(-1)  # -inf for what is ruled out has no gradient
@@ -137,5 +137,5 @@ def regression(predicted: Float[Tensor, "*shape"], target: Float[Tensor, "*shape
 
 
 def _at_least_float32(x: Tensor) -> Tensor:
-    """Return x in float32; as it is if it is in float64."""
+    """Return x in float32, or as it is if it is in float64."""
     return x if x.dtype == torch.float64 else x.float()

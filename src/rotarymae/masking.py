@@ -105,10 +105,10 @@ def _blocks(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tensor,
     """Hide blocks of consecutive tokens, like gaps in records: ceil(share · real tokens) of each row.
 
     At least one real token of a row stays visible. All blocks of a row have one length, drawn log-uniformly from one
-    token to all that is hidden; blocks at the ends of the row and the last one that is chosen may be shorter. In half
-    of the rows, drawn at random, and in all if time is the only axis, tokens are in the order of time, so that a block
-    hides all channels for a stretch. In the others they are in the order of channel (the last axis), then time, so that
-    a block hides a stretch of one channel, or the end of one and the start of the next.
+    token to all that is hidden; blocks at the ends of the row and the last one that is chosen may be shorter. In a
+    random half of the rows, and in all if time is the only axis, tokens are taken in the order of time, so that a block
+    hides all channels for a stretch. In the others they are taken in the order of channel (the last axis), then time,
+    so that a block hides a stretch of one channel, or the end of one and the start of the next.
 
     Args:
         tokens: B rows of N tokens.
@@ -186,8 +186,8 @@ MASKINGS: dict[str, Callable[[Tokens, Noise | None, Shares], Tensor]] = {
 def split(tokens: Tokens, mask: Bool[Tensor, "B N"]) -> tuple[Tokens, Tokens]:
     """Split tokens into a pair (visible, masked); both keep the order of tokens.
 
-    Both have all B rows, and each is as long as its longest row; shorter ones are padded at the end. A row that hides
-    nothing is all padding in the second.
+    Both have B rows. Rows are as long as the longest of them needs; shorter ones are padded at the end. A row that
+    hides nothing is all padding among the masked tokens.
 
     Args:
         tokens: B rows of N tokens.
@@ -228,20 +228,20 @@ def _draw(tokens: Tokens, noise: Noise | None, n: int) -> Float[Tensor, "B n"]:
 def _count(counts: Int[Tensor, " B"], share: Share) -> Int[Tensor, " B"]:
     """Return how many tokens (or groups of them) each row hides: ceil(share · count), but at most count - 1.
 
-    The product is taken in float64, less 1e-9, so that a rounding error does not add one: 0.07 · 100 is 7.
+    1e-9 is taken from the product, so that a rounding error does not add one: 0.07 · 100 is 7.
 
     Args:
         counts: number of tokens (or groups) of each of the B rows.
-        share: to hide, of all rows or of each.
+        share: what part of them to hide, one number for all rows or one for each.
     """
     hidden = (counts.cpu().double() * share - 1e-9).ceil().long().to(counts.device)
     return torch.minimum(hidden, counts - 1)
 
 
 def _hide(real: Bool[Tensor, "B N"], count: Int[Tensor, " B"], uniform: Float[Tensor, "B N"]) -> Bool[Tensor, "B N"]:
-    """Hide those real tokens of each row that have the smallest random numbers; return the mask, True = hidden.
+    """Hide the real tokens of each row that have the smallest random numbers; return the mask, True = hidden.
 
-    Among tokens with equal numbers the first ones are taken.
+    Of tokens with equal numbers the first ones are taken.
 
     Args:
         real: True for tokens that may be hidden, N in each of B rows.
@@ -255,13 +255,13 @@ def _hide(real: Bool[Tensor, "B N"], count: Int[Tensor, " B"], uniform: Float[Te
 def _hide_groups(tokens: Tokens, axis: int, share: Share, uniform: Float[Tensor, "B N"]) -> Bool[Tensor, "B N"]:
     """Return a mask that hides whole groups: the tokens of a row with equal positions on `axis` are a group.
 
-    Of each row's groups ceil(share · groups) are hidden (True), but at least one stays visible. Groups are numbered by
-    their position; group g has the g-th random number of its row, and those with the smallest numbers are hidden.
+    In each row ceil(share · groups) groups are hidden (True), but at least one stays visible. They are those with the
+    smallest random numbers: the group of the g-th smallest position has the g-th number of its row.
 
     Args:
         tokens: B rows of N tokens.
         axis: 0 for time, -1 for the channel.
-        share: of the groups to hide, for all rows or for each.
+        share: part of the groups to hide, for all rows or for each.
         uniform: random numbers in [0, 1).
     """
     real, length = tokens.real, tokens.length
@@ -273,7 +273,7 @@ def _hide_groups(tokens: Tokens, axis: int, share: Share, uniform: Float[Tensor,
 
 
 def _dense(keys: Shaped[Tensor, "B N"]) -> Int[Tensor, "B N"]:
-    """Return the rank of each of N keys among the distinct keys of its row, one of B, from 0; equal keys share it."""
+    """Number the distinct keys of each of B rows from 0, ascending; return each key's number: 5, 2, 5 → 1, 0, 1."""
     ordered, order = keys.sort(dim=1)
     step = torch.zeros_like(order)
     step[:, 1:] = (ordered[:, 1:] != ordered[:, :-1]).long()

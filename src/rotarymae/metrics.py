@@ -69,7 +69,7 @@ METRICS = {
 def metric_of(name: str) -> Metric:
     """Return the description of a metric by its name in metrics.json.
 
-    For a name that ends in "_output_NUMBER", the words end in "of output NUMBER". Raises KeyError for an unknown name.
+    For "NAME_output_2" it is that of NAME, and its words end in "of output 2". Raises KeyError for an unknown name.
     """
     metric, _, output = name.partition(OUTPUT)
     base = METRICS[metric]
@@ -77,7 +77,7 @@ def metric_of(name: str) -> Metric:
 
 
 def method_words(name: str) -> str:
-    """Return the words for a method by its name in metrics.json, such as "gradient boosting" for "features".
+    """Return a method's name for people, given its name in metrics.json: "features" → "gradient boosting".
 
     For an unknown name it is the name with spaces instead of underscores.
     """
@@ -85,7 +85,7 @@ def method_words(name: str) -> str:
 
 
 def rows_in_words(methods: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
-    """Return {method: {metric: value}} with the names of metrics.json replaced by words for people; the order stays."""
+    """Replace the names of metrics.json by words for people in {method: {metric: value}}; the order stays."""
     return {
         method_words(method): {metric_of(name).words: value for name, value in row.items()}
         for method, row in methods.items()
@@ -93,9 +93,9 @@ def rows_in_words(methods: Mapping[str, Mapping[str, float]]) -> dict[str, dict[
 
 
 def rarest_class(truth: np.ndarray) -> int:
-    """Return the number of the class with the fewest series, of the classes that occur; with equal counts, the last.
+    """Return the number of the class with the fewest series, at least one; of classes with equal counts, the last.
 
-    `truth` are class numbers, int [S].
+    `truth` has a class number for each series, int [S].
     """
     counts = np.bincount(truth)
     return int(np.flatnonzero(counts == counts[counts > 0].min())[-1])
@@ -106,11 +106,11 @@ def classification_metrics(
 ) -> dict[str, float]:
     """Score a classification of S series: return {metric: value}, by the names in `METRICS`.
 
-    Always there are "accuracy", "macro_f1" (the mean over classes that occur or are decided), "log_loss" (nats),
+    There are always "accuracy", "macro_f1" (the mean over classes that occur or are decided), "log_loss" (nats),
     "expected_calibration_error", and "rare_f1" and "rare_average_precision" of the rarest class. With two classes there
-    are "auroc", "average_precision" and "brier_score" of the second class. With more there are "macro_auroc" and
-    "macro_average_precision", means over the classes that occur, each against the rest. Areas and average precisions
-    are NaN if only one class occurs, and that of the rarest class also if it does not occur.
+    are "auroc", "average_precision" and "brier_score" of the second class; with more, "macro_auroc" and
+    "macro_average_precision": means over the classes that occur, each against the rest. "auroc" and average precisions
+    are NaN if only one class occurs; "rare_average_precision" also if the rarest class does not.
 
     Args:
         truth: class numbers int [S] from 0.
@@ -135,7 +135,7 @@ def classification_metrics(
     def mean(metric: Callable[..., Any]) -> float:
         """Return the mean of a metric over the compared classes; NaN if there are none.
 
-        It is called for each class with (bool [S], True for series of the class; its probabilities [S]).
+        `metric` is called for each class with (bool [S], True for series of the class; its probabilities [S]).
         """
         return float(np.mean([metric(truth == c, probabilities[:, c]) for c in compared])) if compared else np.nan
 
@@ -191,9 +191,9 @@ def expected_calibration_error(truth: np.ndarray, probabilities: np.ndarray) -> 
 def regression_metrics(truth: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
     """Score a regression: return {metric: value} with "root_mean_squared_error", "mean_absolute_error" and "r2".
 
-    Errors are in the unit of `truth`. With several outputs there are metrics of each, with names that end in "_output_"
-    and its number, from 0. Metrics of an output without true values, and R² with only one, are NaN; R² of true values
-    that are all equal is 0, or 1 if all predictions are right.
+    Errors are in the unit of `truth`. Several outputs have metrics of their own: "r2_output_0", "r2_output_1", ...
+    Metrics of an output without true values, and R² with only one, are NaN. R² of true values that are all equal is 0,
+    or 1 if all predictions are right.
 
     Args:
         truth: true values [S, outputs]; NaN is left out.
@@ -215,7 +215,7 @@ def interval_metrics(truth: np.ndarray, predicted: np.ndarray, half_widths: np.n
     """Score a regression's 90 % intervals, prediction ± half width: return {metric: value}, or {} without intervals.
 
     "interval90_coverage" is the share of true values inside, from 0 to 1, and "interval90_width" the mean full width.
-    Several outputs have names as in `regression_metrics`; metrics of one without true values are NaN.
+    Several outputs have names as in `regression_metrics`. For an output without true values they are NaN.
 
     Args:
         truth, predicted: [S, outputs]; NaN in `truth` is left out.
@@ -234,14 +234,14 @@ def interval_metrics(truth: np.ndarray, predicted: np.ndarray, half_widths: np.n
 
 
 def survival_metrics(truth: np.ndarray, probabilities: np.ndarray, labels: EventTimes) -> dict[str, float]:
-    """Score survival predictions of S series: return {metric: value}, with three metrics.
+    """Score predictions of the times to an event of S series: return {metric: value}, with three metrics.
 
-    "concordance" is Harrell's, by the expected time; NaN if no two series can be compared. "integrated_brier_score" is
-    the mean over time, from the first to the last inner edge of the intervals, or with one interval at its end (only
-    edges before the longest duration count); NaN if there is no such edge.
-    "survival_calibration_error" compares, in at most five groups of series with similar expected times, the mean
-    predicted survival with Kaplan and Meier's estimate. It is the mean absolute difference at `labels.times`, as far as
-    they are not after a group's longest duration, weighted by the groups' sizes; NaN if there is no such time.
+    - "concordance": Harrell's, of the expected times; NaN if no two series can be compared.
+    - "integrated_brier_score": mean over time from the first to the last inner edge of the intervals (of a single
+      interval, at its end), of edges before the longest duration; NaN without any.
+    - "survival_calibration_error": mean absolute difference between the mean predicted survival and Kaplan and Meier's
+      estimate, in at most five groups of series with similar expected times, weighted by their sizes. It is taken at
+      `labels.times` up to a group's longest duration; NaN if there is no such time.
 
     Args:
         truth: durations and events, a structured array [S] with the fields "time" and "event".
@@ -269,13 +269,13 @@ def survival_metrics(truth: np.ndarray, probabilities: np.ndarray, labels: Event
 def like_groups(expected: np.ndarray, groups: int) -> list[np.ndarray]:
     """Sort S rows by `expected` [S], ascending, and cut them into groups of about equal size; return their indices.
 
-    There are as many groups as have at least 20 rows each, but at most `groups`; fewer than 40 rows are one group.
+    The number of groups is `groups`, or less if a group would have fewer than 20 rows; at least one.
     """
     return np.array_split(np.argsort(expected, kind="stable"), max(1, min(groups, len(expected) // 20)))
 
 
 def intervals(method: str, measure: Callable[..., dict[str, float]], truth: Any, predicted: Any) -> dict[str, Any]:
-    """Return 95 % bootstrap intervals of a method's metrics, from resampling the series, as metrics.json has them.
+    """Return 95 % bootstrap intervals of a method's metrics, from resampling the series, as metrics.json holds them.
 
     Args:
         method: name of the method.
@@ -284,8 +284,8 @@ def intervals(method: str, measure: Callable[..., dict[str, float]], truth: Any,
         predicted: the method's predictions [S, ...] of the same series.
 
     Returns:
-        {"method": name, "share": 0.95, "metrics": {metric: [low, high]}}, of the resamples in which a metric is finite.
-        Calibration errors are left out, as their resamples are biased, and metrics that are never finite. Draws are
+        {"method": name, "share": 0.95, "metrics": {metric: [low, high]}}, from the resamples in which a metric is
+        finite. It lacks metrics that never are, and calibration errors, because resampling enlarges these. Draws are
         seeded: equal arguments give equal intervals.
     """
     draw, resampled = np.random.default_rng(0), []
@@ -303,7 +303,7 @@ def intervals(method: str, measure: Callable[..., dict[str, float]], truth: Any,
 
 
 def interval_words(content: Mapping[str, Any]) -> str:
-    """Return a sentence on how sure the metrics of the method that predicts are, for people; "" if that is not known.
+    """Return a sentence for people on how uncertain the metrics of the chosen method are; "" if that is not known.
 
     It gives the bootstrap intervals, or for a cross-validation mean and standard deviation over the folds.
 
@@ -325,7 +325,7 @@ def interval_words(content: Mapping[str, Any]) -> str:
 
 
 def fold_rows(content: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Return {method: {metric: text}}, both named in words; a text is "MEAN ± STANDARD DEVIATION" over the folds.
+    """Return {method: {metric: "MEAN ± STANDARD DEVIATION" over the folds}}, with both named in words for people.
 
     Args:
         content: content of a metrics.json of a cross-validation, with "folds".
@@ -339,7 +339,7 @@ def fold_rows(content: Mapping[str, Any]) -> dict[str, dict[str, str]]:
 
 
 def early_rows(content: Mapping[str, Any]) -> dict[str, dict[str, dict[str, float]]]:
-    """Return the scores of predictions of series that were cut off early, for a table or a picture.
+    """Return a table of the scores of early predictions, from only the first days (or hours, ...) of each series.
 
     Args:
         content: content of a metrics.json with "early".
@@ -363,9 +363,9 @@ def early_rows(content: Mapping[str, Any]) -> dict[str, dict[str, dict[str, floa
 
 
 def scored_words(content: Mapping[str, Any]) -> str:
-    """Return the words for the series that a run is scored on, such as "held-out series" or "the training series".
+    """Return a name, for people, of the series that scores are computed on, such as "held-out series".
 
-    If only a sample was scored they begin with its number, as in "250 of the held-out series".
+    If only a sample was scored it begins with the number of these, as in "250 of the held-out series".
 
     Args:
         content: content of a metrics.json.
@@ -385,7 +385,7 @@ def scored_words(content: Mapping[str, Any]) -> str:
 
 
 def sample_words(content: Mapping[str, Any]) -> str:
-    """Return a sentence, without a full stop, on what a run has predicted when there was no time for all series.
+    """Return a sentence, without a full stop, on the part of the series that a run predicted in its limited time.
 
     It says how many series were predicted and scored, and to how many observations longer ones were cut, if they were.
 

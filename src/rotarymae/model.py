@@ -272,8 +272,7 @@ class MaskedAutoencoder(nn.Module):
     ) -> Float[Tensor, "B M V"] | tuple[Float[Tensor, "B M V"], Float[Tensor, "B M V"]]:
         """Predict values at any positions, standardised like the input.
 
-        With `decoder_attention="context"` a prediction does not depend on the other positions that are asked for. With
-        "joint" it does, as in pre-training.
+        With `decoder_attention="context"` a prediction does not depend on the other positions; with "joint" it does.
 
         Parameters
         ----------
@@ -341,7 +340,7 @@ class MaskedAutoencoder(nn.Module):
         padding: Bool[Tensor, "B M"] | None = None,
         target_mask: Bool[Tensor, "B M V"] | None = None,
     ) -> Float[Tensor, "B M V P"]:
-        """Predict at query positions; return the parameters of the likelihood.
+        """Predict values at any positions (queries) from encoded tokens; return the parameters of the likelihood.
 
         Parameters
         ----------
@@ -394,16 +393,16 @@ class MaskedAutoencoder(nn.Module):
         positions: Float[Tensor, "B M A"],
         padding: Bool[Tensor, "B M"] | None,
     ) -> Float[Tensor, "B M E"]:
-        """Run the decoder on the tokens of the context followed by M queries; return the results for the queries.
+        """Run the decoder on visible tokens followed by M mask tokens per row; return the results for the latter.
 
         Args:
             context: visible tokens of B rows, encoded and projected to the decoder's width E.
-            queries: mask tokens without their positions, which are added here if they are absolute.
-            positions: of the queries, on A axes.
-            padding: True where there is no query; None for no padding.
+            queries: the mask tokens, before absolute positions are added.
+            positions: of the mask tokens, on A axes.
+            padding: True where there is no mask token; None for no padding.
 
         Returns:
-            The M decoded queries of each row, after the decoder's final RMSNorm.
+            The decoded mask tokens, after the decoder's final RMSNorm.
         """
         visible = context.positions.shape[1]
         x = torch.cat([context.tokens, queries], dim=1)
@@ -486,8 +485,7 @@ def initialise(module: nn.Module, generator: torch.Generator | None = None) -> N
 def build(make: Callable[[], Module], generator: torch.Generator) -> Module:
     """Call `make()` and return its module, with float32 weights on the CPU that are drawn from `generator` only.
 
-    `make` runs on the meta device, so values that it gives to parameters are lost: `initialise` draws them all. Buffers
-    are left with arbitrary numbers.
+    `make` is called on the meta device, so parameters get no values; `initialise` draws them. Buffers are arbitrary.
     """
     with torch.device("meta"):  # torch's layers would draw from the state that all threads share
         module = make()

@@ -45,7 +45,7 @@ def shipped_models() -> tuple[str, ...]:
 
 
 def find_model(source: str | Path) -> Path:
-    """Return the folder of a saved pipeline for any name that a user may give.
+    """Return the folder of a saved pipeline, given its path or another name that a user may type.
 
     The name is looked up, in this order, as a path that exists (for a run folder, its `model`), as a model that ships
     with the package, and as a repository OWNER/NAME or OWNER/NAME@REVISION of the Hugging Face Hub, unless there is a
@@ -99,7 +99,7 @@ def _within_run(folder: Path) -> Path:
 
 
 def files_of(folder: Path) -> list[str]:
-    """Return the paths, relative to `folder`, of the files that decide the predictions of a saved pipeline.
+    """Return the files of a saved pipeline on which its predictions depend, as paths relative to `folder`.
 
     They are config.json and model.safetensors, as far as they exist, and then the files in the folder "partners",
     sorted. The model card is not among them.
@@ -109,7 +109,7 @@ def files_of(folder: Path) -> list[str]:
 
 
 def fold_folders(run: Path) -> list[Path]:
-    """Return the run folders of the folds of a cross-validation, run/folds/1, run/folds/2, ..., in order of number.
+    """Return the folders of a cross-validation's folds in order of number: run/folds/1, run/folds/2, ...
 
     Whatever has another name than a number, such as a hidden file of the system, is left out. Empty for another run.
     """
@@ -118,9 +118,9 @@ def fold_folders(run: Path) -> list[Path]:
 
 
 def several_models(count: int) -> InputError:
-    """Return an error, which the caller raises, for what a run with `count` models, one per fold, cannot do.
+    """Return the error, for the caller to raise, that a run of several models can only predict; code "several-models".
 
-    Such a run can only predict. The error's code is "several-models".
+    `count` is the number of models, one per fold of a cross-validation.
     """
     return InputError(
         f"this run has {count} models, one for each fold, which together can only predict (rotarymae.load). For "
@@ -130,9 +130,9 @@ def several_models(count: int) -> InputError:
 
 
 def write_config(folder: Path, content: dict[str, Any]) -> None:
-    """Write config.json: the content, and under "files" the SHA-256 of the content and of each other file.
+    """Write config.json: the content, and under "files" the SHA-256 of the content and of each file of the pipeline.
 
-    Other files are model.safetensors and those in the folder "partners".
+    These files are model.safetensors and those in the folder "partners".
 
     Args:
         folder: has the other files of the pipeline already.
@@ -143,10 +143,10 @@ def write_config(folder: Path, content: dict[str, Any]) -> None:
 
 
 def read_config(folder: Path, version: int) -> dict[str, Any]:
-    """Read config.json, compare it and the files of its folder with the checksums in it; return it without "files".
+    """Read config.json, check it and the pipeline's files against its checksums, and return it without "files".
 
-    Compared are model.safetensors, which must be there, and the files in the folder "partners"; whatever else lies in
-    the folder, such as the model card, is not looked at.
+    Checked are model.safetensors, which must exist, and the files in the folder "partners"; other files in the folder,
+    such as the model card, are ignored.
 
     Args:
         folder: a saved pipeline.
@@ -250,7 +250,7 @@ def read_tensors(path: Path) -> dict[str, torch.Tensor]:
 
 
 def fill_model(model: nn.Module, tensors: dict[str, torch.Tensor], path: Path) -> None:
-    """Load copies of weights into a model, which takes over their dtype.
+    """Load copies of weights into a model; its parameters get the dtype of the weights.
 
     Args:
         model: changed in place; it may be on the meta device.
