@@ -223,7 +223,7 @@ def test_split_is_an_exact_partition_of_rows_of_unequal_length(lengths, placemen
         (lambda t: Masking("ratio", (0.3, None)), ("mask_ratio is None", "wanted a number")),
         (lambda t: Masking("ratio", (0.3, [0.8])), ("mask_ratio is [0.8]", "wanted a number")),
         (lambda t: Masking("ratio", "0.5"), ("mask_ratio is '0.5'", "wanted a number")),
-        (lambda t: Masking("channels", 0.5)(t), ("masking 'channels'", "the last axis", "only that of time")),
+        (lambda t: Masking("channels", 0.5)(t), ("masking 'channels'", "no axis of channels", "only that of time")),
         (lambda t: Masking("lumps"), ("'lumps'", "'ratio', 'blocks', 'rows', 'channels', 'future'")),
         (lambda t: Masking("row"), ("'row'", "Did you mean 'rows'?")),
     ],

@@ -367,35 +367,35 @@ def test_no_summary_without_cls():
 @pytest.mark.parametrize(
     ("call", "parts"),
     [
-        (lambda mae, t: mae.reconstruct(t, torch.zeros(2, 3)), ("(2, 3)", "[2, queries, 1]")),
-        (lambda mae, t: mae.reconstruct(t, torch.zeros(3, 3, 1)), ("(3, 3, 1)", "[2, queries, 1]")),
-        (lambda mae, t: mae.reconstruct(t, torch.zeros(2, 3, 2)), ("(2, 3, 2)", "[2, queries, 1]")),
+        (lambda mae, t: mae.reconstruct(t, torch.zeros(2, 3)), ("(2, 3)", "[2, number, 1]")),
+        (lambda mae, t: mae.reconstruct(t, torch.zeros(3, 3, 1)), ("(3, 3, 1)", "[2, number, 1]")),
+        (lambda mae, t: mae.reconstruct(t, torch.zeros(2, 3, 2)), ("(2, 3, 2)", "[2, number, 1]")),
         (
             lambda mae, t: mae.reconstruct(t, torch.zeros(2, 3, 1), torch.zeros(2, 4, dtype=torch.bool)),
-            ("query padding", "(2, 4)", "(2, 3)"),
+            ("padding is torch.bool (2, 4)", "(2, 3)"),
         ),
         (
             lambda mae, t: mae.reconstruct(t, torch.zeros(2, 3, 1), torch.zeros(2, 3)),
-            ("query padding is torch.float32", "expected bool"),
+            ("padding is torch.float32", "give torch.bool (2, 3)"),
         ),
         (
             lambda mae, t: MaskedAutoencoder(small(features=3)).predict(random_tokens(2, 4, 3), t),
-            ("hidden tokens have 1 values", "at least 3"),
+            ("hidden tokens have 1 values", "predicts 3"),
         ),
         (
             lambda mae, t: MaskedAutoencoder(small(features=3))(
                 Tokens(torch.zeros(2, 4, 3), t.positions, observed=torch.ones(2, 4, 1, dtype=torch.bool)),
                 torch.tensor([True, False, False, False]).expand(2, 4),
             ),
-            ("marks of observed ones for 1", "3"),
+            ("mask `observed` has 1", "3"),
         ),
         (lambda mae, t: mae.reconstruct(t, torch.zeros(2, 3, 1), return_std=True), ("likelihood='gaussian'",)),
-        (lambda mae, t: mae.reconstruct(t, torch.full((2, 3, 1), torch.nan)), ("positions hold NaN",)),
+        (lambda mae, t: mae.reconstruct(t, torch.full((2, 3, 1), torch.nan)), ("positions to predict at hold NaN",)),
         (
             lambda mae, t: mae.reconstruct(
                 t, torch.tensor([0.0, torch.inf])[:, None].expand(2, 2, 1), torch.tensor([[False, True], [True, False]])
             ),
-            ("positions hold NaN or infinity", "as padding"),
+            ("hold NaN or infinity", "as padding"),
         ),
         (lambda mae, t: mae.encoder(random_tokens(2, 3, 2)), ("2 features and 1 position", "and 1 axes")),
         (lambda mae, t: mae.encoder(random_tokens(2, 3, 1, 3)), ("1 features and 3 position", "and 1 axes")),

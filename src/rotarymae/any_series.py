@@ -405,8 +405,8 @@ class AnySeries(MaskedAutoencoder):
         sizes = (config.axes, config.features, config.input_features)
         if sizes != (2, 1, TOKEN_NUMBERS - 1) or config.likelihood != "student_t" or config.neighbours:
             raise InputError(
-                f"a model for any series has 2 axes, 1 feature, {TOKEN_NUMBERS - 1} further inputs, likelihood "
-                f"'student_t' and no neighbours; {sizes}, {config.likelihood!r}, {config.neighbours} were given."
+                f"axes, features, input_features are {sizes}, likelihood {config.likelihood!r}, neighbours "
+                f"{config.neighbours}; AnySeries needs {(2, 1, TOKEN_NUMBERS - 1)}, 'student_t' and False."
             )
         super().__init__(config)
         self.query_projection = nn.Linear(QUERY_NUMBERS, config.decoder_embed_dim, bias=False)

@@ -115,9 +115,7 @@ class Calibration(nn.Module):
     def check(self) -> None:
         """Raise InputError if a loaded buffer holds NaN or infinity, or `reach` or `season` is negative."""
         if not all(part.isfinite().all() for part in self.buffers()) or self.season < 0 or (self.reach < 0).any():
-            raise InputError(
-                "the calibration is damaged: it holds NaN, infinity, a negative reach or a negative season."
-            )
+            raise InputError("the calibration is damaged: it holds NaN, infinity, or a negative `reach` or `season`.")
 
     @property
     def answers(self) -> Likelihood:

@@ -147,10 +147,10 @@ def load(source: str | Path, precision: Precision = "auto") -> Pipeline:
     if not (folder / FOLDS_FOLDER).is_dir():
         return Pipeline.load(folder, precision)
     if not (folder / METRICS_FILE).is_file():
-        raise InputError(f"the folds in {folder} are not finished; go on with `rotarymae fit` by --resume.")
+        raise InputError(f"the folds in {folder} are not finished; finish them by `rotarymae fit` with --resume.")
     folds, count = fold_folders(folder), read_json(folder / METRICS_FILE).get("split", {}).get("folds")
     if len(folds) != count:
         raise ModelDirectoryError(
-            f"{folder / FOLDS_FOLDER} has {len(folds)} folds, and {METRICS_FILE} is of {count}; fetch the run anew."
+            f"{folder / FOLDS_FOLDER} has {len(folds)} folds, and {METRICS_FILE} lists {count}; copy all of the run."
         )
     return Ensemble.of([Pipeline.load(fold, precision) for fold in folds])

@@ -53,7 +53,7 @@ def importance(pipeline: Pipeline, dataset: SeriesDataset, on_step: Any = None) 
     if len(longer):
         raise InputError(
             f"series {listed(dataset.ids[longer])} have more than the {preprocessor.window} observations that the "
-            "model reads at a time; cut them (mask_observations) to ask what mattered."
+            "model reads at a time; shorten them (SeriesDataset.mask_observations)."
         )
     preprocessor.check(dataset)
     # Predictions that differ by one observation are distinguishable in float32 only.

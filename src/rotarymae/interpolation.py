@@ -194,7 +194,7 @@ def interpolate(
     preprocessor.check(dataset)
     if given.errors is not None and given.errors.shape[1] != (V := len(preprocessor.value_names)):
         raise InputError(
-            f"queries have errors for {given.errors.shape[1]} values; the model predicts {V}, give one for each."
+            f"the queries' standard errors have {given.errors.shape[1]} columns; give {V}, one per predicted value."
         )
     _warn_if_far(queries, dataset, preprocessor)
     _warn_if_joint(model, queries, dataset)
@@ -234,9 +234,9 @@ def interpolate(
     if bad.any():
         series = int(np.searchsorted(queries.offsets, int(bad.argmax()), side="right")) - 1
         raise InputError(
-            f"the model's answer to {int(bad.sum()):,} of {bad.size:,} queries is NaN or infinite, first in series "
+            f"{int(bad.sum()):,} of the model's {bad.size:,} predictions are NaN or infinite, first in series "
             f"{plain(dataset.ids[series])!r}. Either its weights are damaged, so load or fit it anew; or the values "
-            "there lie far outside the training range, so check their unit."
+            "there lie far outside those of training, so check their unit."
         )
     if preprocessor.join_times:
         parts = scaled.reshape(len(scaled), -1, len(preprocessor.value_names), scaled.shape[-1])
@@ -382,8 +382,8 @@ def _warn_if_far(queries: Queries, dataset: SeriesDataset, preprocessor: Observa
         if dataset.time_zone is not None:
             when = str(as_dates(queries.times[[at.argmax()]], dataset.time_zone)[0].as_py())
         warnings.warn(
-            f"series {plain(dataset.ids[series])!r} is asked at time {when}, "
-            f"{at.max() * positions.unit:.6g}{days} from its origin; training reached "
+            f"series {plain(dataset.ids[series])!r} is to be predicted at time {when}, "
+            f"{at.max() * positions.unit:.6g}{days} from where its times begin; training reached "
             f"{positions.reach * positions.unit:.6g}. Values there are extrapolations; do not rely on them.",
             InputWarning,
             stacklevel=3,

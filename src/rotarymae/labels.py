@@ -66,7 +66,9 @@ class ClassLabels(Target):
         """
         kinds = {str if isinstance(name, str) else float for name in self.classes}
         if len(self.classes) < 2 or len(set(self.classes)) < len(self.classes) or len(kinds) > 1:
-            raise InputError(f"classes are {listed(self.classes)}; wanted at least two different ones of one kind.")
+            raise InputError(
+                f"classes are {listed(self.classes)}; give two or more, different, all text or all numbers."
+            )
         numbers = [weight for weight in self.weights if type(weight) in (int, float) and 0 < weight < math.inf]
         if self.weights and len(numbers) != len(self.classes):
             raise InputError(f"the weights of classes are {self.weights}; wanted a positive number for each class.")
@@ -101,7 +103,7 @@ class ClassLabels(Target):
         classes = np.unique(labels)
         if len(classes) < 2:
             raise InputError(
-                f"every series has the label {plain(classes[0])!r}; a classifier needs at least 2 classes. Add another."
+                f"every series has the label {plain(classes[0])!r}; a classifier needs two. Add series of another."
             )
         return labels
 
@@ -326,9 +328,7 @@ class NumberTargets(Target):
         """
         numbers = numbers_of(targets, len(targets))
         if numbers.shape[1] != self.outputs:
-            raise InputError(
-                f"there are {numbers.shape[1]} targets per series, and training had {self.outputs}; give as many."
-            )
+            raise InputError(f"there are {numbers.shape[1]} targets per series; give {self.outputs}, as in training.")
         return numbers
 
     def objective(self, model: Classifier | Regressor, encoded: np.ndarray, config: FitConfig) -> Objective:
@@ -427,8 +427,8 @@ def choose_labels(targets: Any, name: str = "auto") -> type[Labels]:
         )
     if many:
         raise InputError(
-            f"the labels are {different} different texts ({listed(numbers[:2])}) for {len(numbers)} series; numbers "
-            "need a decimal point. If they are classes, say task='classification' (--task)."
+            f"the labels are {different} different texts ({listed(numbers[:2])}) for {len(numbers)} series. Write "
+            "numbers with a decimal point, as 1.5; if they are classes, say task='classification' (--task)."
         )
     return LABELS["classification"]
 

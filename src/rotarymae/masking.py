@@ -154,7 +154,7 @@ def _channels(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tenso
     """
     if tokens.axes < 2:
         raise InputError(
-            "masking 'channels' hides channels, the last axis of positions, and these positions have only that of "
+            "masking 'channels' hides whole channels, and the tokens have no axis of channels, only that of "
             "time; use 'ratio'."
         )
     return _hide_groups(tokens, -1, *shares())
@@ -200,7 +200,7 @@ def split(tokens: Tokens, mask: Bool[Tensor, "B N"]) -> tuple[Tokens, Tokens]:
     real = tokens.real
     if mask.shape != real.shape or mask.dtype != torch.bool:
         raise InputError(
-            f"mask is {mask.dtype} {tuple(mask.shape)}; give a tensor, torch.bool {tuple(real.shape)} (batch, tokens)."
+            f"mask is {mask.dtype} {tuple(mask.shape)}; give torch.bool of shape {tuple(real.shape)} (batch, tokens)."
         )
     # One transfer for all checks: on an accelerator each would wait for the device.
     seen, hidden = (real & ~mask).sum(1), mask.sum()

@@ -164,7 +164,7 @@ class Encoder(nn.Module):
             raise InputError(
                 f"tokens have {tokens.features} features and {tokens.axes} position axes; the model was made for "
                 f"{features} features ({config.features} values and {config.input_features} further inputs) and "
-                f"{config.axes} axes (RoMAEConfig)."
+                f"{config.axes} axes. Give such tokens, or make a model with another RoMAEConfig."
             )
         weight = self.projection.weight
         # The residual stream keeps the weights' precision under autocast; only matrix products are done in less.
@@ -254,8 +254,10 @@ class MaskedAutoencoder(nn.Module):
         """
         features, observed = self.config.features, masked.observed
         if masked.features < features or (observed is not None and observed.shape[2] < features):
-            marks = "" if observed is None else f", and marks of observed ones for {observed.shape[2]}"
-            raise InputError(f"hidden tokens have {masked.features} values{marks}; give at least {features} of each.")
+            marks = "" if observed is None else f", and their mask `observed` has {observed.shape[2]}"
+            raise InputError(
+                f"hidden tokens have {masked.features} values{marks}; the model predicts {features}: give all these."
+            )
         target_mask = masked.observed_values[..., :features] if self.config.neighbours else None
         parameters = self.decode(self.context(visible), masked.positions, masked.padding, target_mask)
         if masked.features > features:
@@ -304,7 +306,7 @@ class MaskedAutoencoder(nn.Module):
             )
         parameters = self.decode(self.context(visible), positions, padding)
         if not (positions if padding is None else positions[~padding]).isfinite().all():
-            raise InputError("query positions hold NaN or infinity; leave these queries out, or mark them as padding.")
+            raise InputError("positions to predict at hold NaN or infinity; leave these out, or mark them as padding.")
         mean = self.likelihood.mean(parameters)
         return (mean, self.likelihood.std(parameters)) if return_std else mean
 
@@ -368,12 +370,13 @@ class MaskedAutoencoder(nn.Module):
         batch, _, axes = context.positions.shape
         if positions.ndim != 3 or (positions.shape[0], positions.shape[2]) != (batch, axes):
             raise InputError(
-                f"query positions have shape {tuple(positions.shape)}; expected [{batch}, queries, {axes}] "
-                "(batch, queries, axes)."
+                f"positions to predict at have shape {tuple(positions.shape)}; give [{batch}, number, {axes}] "
+                "(batch, positions per row, axes)."
             )
         if padding is not None and (padding.shape != positions.shape[:2] or padding.dtype != torch.bool):
             raise InputError(
-                f"query padding is {padding.dtype} {tuple(padding.shape)}; expected bool {tuple(positions.shape[:2])}."
+                f"padding is {padding.dtype} {tuple(padding.shape)}; give torch.bool {tuple(positions.shape[:2])}, "
+                "False at positions to predict at."
             )
         query_tokens = self.mask_token.expand(*positions.shape[:2], -1)
         near = None

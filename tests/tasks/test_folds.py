@@ -142,7 +142,7 @@ def test_a_run_that_was_killed_goes_on_to_the_same_results(task, tmp_path, monke
         run_folds(dataset, labels, CONFIG, tmp_path / "parts", 3, split_by=site, resume=True)
     for fold in (2, 1, 3):
         shutil.rmtree(one / f"folds/{fold}")
-        with pytest.raises(ModelDirectoryError, match="is of 3"):
+        with pytest.raises(ModelDirectoryError, match="lists 3"):
             rotarymae.load(one)
 
 

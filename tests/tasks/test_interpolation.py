@@ -72,7 +72,7 @@ def test_bad_queries(pretrained, data):
         (dataclasses.replace(good, channels=np.full(16, 0.5)), ["channel 0.5", "whole numbers from 0 to 1"]),
         (dataclasses.replace(good, channels=np.zeros(15, int)), ["16 times", "15 channels"]),
         (dataclasses.replace(good, errors=np.ones(16)), ["16 errors of 1 axes", "of 2 axes"]),
-        (dataclasses.replace(good, errors=np.ones((16, 2))), ["errors for 2 values", "predicts 1"]),
+        (dataclasses.replace(good, errors=np.ones((16, 2))), ["standard errors have 2 columns", "give 1,"]),
         (dataclasses.replace(good, positions=np.ones(16)), ["16 positions of 1 axes", "of 2 axes"]),
         (dataclasses.replace(good, errors=np.full((16, 1), -1.0)), ["standard errors", "negative"]),
         (dataclasses.replace(good, errors=np.full((16, 1), np.nan)), ["standard errors", "at least 0"]),
@@ -129,7 +129,7 @@ def test_queries_on_another_number_of_axes_are_refused_by_number(given):
 
 
 def test_far_queries_are_warned_of(pretrained, data):
-    with pytest.warns(InputWarning, match="series 1 is asked at time 900"):
+    with pytest.warns(InputWarning, match="series 1 is to be predicted at time 900"):
         interpolate(pretrained, data, queries_at(data, np.array([1.0, 900.0])))
 
 
