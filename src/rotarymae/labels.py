@@ -103,7 +103,7 @@ class ClassLabels(Target):
         classes = np.unique(labels)
         if len(classes) < 2:
             raise InputError(
-                f"every series has the label {plain(classes[0])!r}; a classifier needs two. Add series of another."
+                f"every label is {plain(classes[0])!r}; a classifier needs 2 classes: add series of another."
             )
         return labels
 

@@ -72,7 +72,7 @@ def find_model(source: str | Path) -> Path:
             return _within_run(Path(copy))
         except (OSError, ValueError) as error:
             why = (str(error).strip() or type(error).__name__).splitlines()[0]
-            reason = f" Nor can it be had from the Hugging Face Hub: {why}"
+            reason = f" The Hugging Face Hub does not give it: {why}"
     raise InputError(
         f"there is no model {str(source)!r}; wanted the folder of a run or of a model, or the name of one that ships "
         f"with the library: {listed(shipped_models())}.{reason}"
@@ -169,7 +169,7 @@ def read_config(folder: Path, version: int) -> dict[str, Any]:
         if name == WEIGHTS:
             read_tensors(folder / name)  # which says what lies there instead
         raise ModelDirectoryError(
-            f"{folder}: {name} is missing or no plain file, and {CONFIG} lists it; fit or fetch the model anew."
+            f"{folder}: {name} is missing, or no file of a model, and {CONFIG} lists it; fit or fetch the model anew."
         )
     for name in sorted({WEIGHTS, *sums}):
         file = folder / name
