@@ -302,7 +302,7 @@ def test_one_class_alone_is_refused(tmp_path, capsys):
     folder = write_pictures(tmp_path / "pictures")
     (folder / "dark").rename(folder / "light" / "dark")
     assert command("fit", folder, "--images", "--patch-size", "4", *SMALL, "--out", tmp_path / "run") == 2
-    assert "every series has the label 'light'" in " ".join(capsys.readouterr().err.split())
+    assert "every label is 'light'" in " ".join(capsys.readouterr().err.split())
     assert not (tmp_path / "run").exists()
 
 
