@@ -213,7 +213,7 @@ def test_split_is_an_exact_partition_of_rows_of_unequal_length(lengths, placemen
         (lambda t: split(t, torch.zeros(2, 5, dtype=torch.bool)), ("torch.bool (2, 5)", "(2, 4)")),
         (lambda t: split(t, torch.zeros(2, 4)), ("torch.float32 (2, 4)", "bool")),
         (lambda t: split(t, ~t.real), ("hides 2 padding tokens", "mask & tokens.real")),
-        (lambda t: split(t, t.real & torch.tensor([[False], [True]])), ("row 1 has no visible token",)),
+        (lambda t: split(t, t.real & torch.tensor([[False], [True]])), ("hides all tokens of row 1",)),
         (lambda t: split(t, torch.zeros(2, 4, dtype=torch.bool)), ("hides nothing", "hide a token")),
         (lambda t: Masking("ratio", 0.0), ("mask_ratio is 0.0", "more than 0")),
         (lambda t: Masking("rows", 1.0), ("mask_ratio is 1.0", "less than 1")),

@@ -31,10 +31,10 @@ def hidden_losses(pipeline: Pipeline, hidden: SeriesDataset, answer: Interpolati
     """Return the loss of each value of n hidden observations, [n, V]: how badly the pipeline predicted it in `answer`.
 
     Losses are negative log-likelihoods of standardised values, in nats; squared errors for likelihood="point". Gross
-    outliers count in full. A limit ("<5") is scored by a value that stands for it, because its probability cannot be
-    compared with a density. For an upper limit this is the limit itself, or the lower edge of the predicted 68 % band
-    if that is lower; for a lower limit, the limit or the upper edge if that is higher. The loss of a limit that agrees
-    with the prediction is then as usual.
+    outliers count in full. A limit ("<5") is scored by a value in its place, because its probability cannot be compared
+    with a density. For an upper limit this is the limit itself, or the lower edge of the predicted 68 % band if that is
+    lower; for a lower limit, the limit or the upper edge if that is higher. A limit that agrees with the prediction
+    thus has an ordinary loss.
     """
     truth = torch.from_numpy(standardise_truth(pipeline, hidden, answer, limits=False))  # a gross outlier in full
     if hidden.sides is not None:

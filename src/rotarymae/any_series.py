@@ -328,8 +328,8 @@ def _nearest(bank: Bank, pairs: Tensor, times: Tensor, mean: Tensor, log_std: Te
     Values and line are deviations from the processes' prediction at the query, in its standard deviations.
 
     Args:
-        bank: the processes, fitted to the observations of pairs of series and channel.
-        pairs: [U] numbers in the bank of the pairs that have queries.
+        bank: the processes, fitted to each pair of series and channel.
+        pairs: [U] the pairs that have queries, as numbers from 0 in the bank.
         times: [U, m] the queries of each of these pairs.
         mean, log_std: [U, m] what the processes predict at the queries.
     """

@@ -90,7 +90,8 @@ class Calibration(nn.Module):
         beyond the first or last observation.
 
         Args:
-            outputs: number of pairs of channel and value column, each of which has its offsets of the coefficients.
+            outputs: number of pairs of channel and value column, each of which is calibrated by coefficients of its
+                own.
             likelihood: that of the model, which says what its parameters mean.
         """
         super().__init__()
@@ -105,15 +106,15 @@ class Calibration(nn.Module):
     def of(cls, preprocessor: ObservationPreprocessor, likelihood: Likelihood) -> Calibration:
         """Create an unfitted calibration for the channels and value columns that a preprocessor reads.
 
-        Every pair of channel and value column has its offsets of the coefficients. If the preprocessor joins all
-        channels of a time into one token, every value of a token has its own. `likelihood` is that of the model.
+        Every pair of channel and value column is calibrated by coefficients of its own. If the preprocessor joins all
+        channels of a time into one token, every value of the token is. `likelihood` is that of the model.
         """
         separate = preprocessor.channel_names is not None and not preprocessor.join_times
         channels = len(preprocessor.channel_names or ()) if separate else 1
         return cls(channels * preprocessor.features, likelihood)
 
     def check(self) -> None:
-        """Raise InputError if a loaded buffer holds NaN or infinity, or `reach` or `season` is negative."""
+        """Raise InputError if loaded numbers hold NaN or infinity, or `reach` (distance) or `season` is negative."""
         if not all(part.isfinite().all() for part in self.buffers()) or self.season < 0 or (self.reach < 0).any():
             raise InputError("the calibration is damaged: it holds NaN, infinity, or a negative `reach` or `season`.")
 
@@ -149,7 +150,8 @@ class Calibration(nn.Module):
         """Return how far the band of each value is to widen to the spread of its channel, from 0 (not) to 1 (fully).
 
         Of the values that the calibration was fitted to, 99 % were within `reach` of an observation. A band begins to
-        widen beyond this distance, and is at least as wide as this spread at about four times the distance.
+        widen beyond this distance, and is at least as wide as the channel's spread at about four times the distance.
+        `around` has the distance of each query (a position to predict at).
         """
         return ((log_distance(around) - self.reach[around.side]) / WIDENS_OVER).clamp(0, 1)
 
@@ -258,11 +260,12 @@ class Calibration(nn.Module):
     def _minimise(self, loss: Callable[[Tensor, Tensor, Tensor], Tensor], columns: slice) -> tuple[Tensor, Tensor]:
         """Fit some of the coefficients by L-BFGS: minimise a loss plus penalties, and store the result in the buffers.
 
-        Penalties keep the curves over distance smooth, and all coefficients near the prior.
+        Penalties keep the curves of coefficients over distance smooth, and all coefficients near the prior.
 
         Args:
-            loss: a function of knots, offsets and `freedom`, which are shaped as the attributes of the class, except
-                that knots have one more trait, the last: 1 where the model was trained on the series, 0 elsewhere.
+            loss: a function of tensors shaped as the attributes `knots` (coefficients at distances), `offsets` (added
+                to them for each output) and `freedom` (of Student's t). Knots have one more trait, the last: it is 1
+                where the model was trained on the series, 0 elsewhere.
             columns: which of the C coefficients of knots and offsets are fitted; the others stay. `freedom` is always
                 fitted, from its prior on.
 
@@ -305,9 +308,10 @@ class Calibration(nn.Module):
 def prior() -> Float[Tensor, "T C"]:
     """Return the coefficients of an unfitted `Calibration`, float64, which are equal for all sides and distances.
 
-    A column is one of the C coefficients of a query: the logits of the weights of the model and of each simple method,
-    then constant and slope of the log variance. A row is one of the T traits of a channel; only the row of the first
-    trait, the constant 1, differs from 0. The simple methods together have about a quarter of the weight.
+    A column is one of the C coefficients by which a prediction is calibrated: the logits of the weights of the model
+    and of each simple method, then constant and slope of the log variance. A row is one of the T numbers that describe
+    a channel (traits); only the row of the first, the constant 1, differs from 0. The simple methods together have
+    about a quarter of the weight.
     """
     return torch.tensor([PRIOR, *((0.0,) * len(PRIOR),) * (TRAITS - 1)], dtype=torch.float64)
 
@@ -315,10 +319,10 @@ def prior() -> Float[Tensor, "T C"]:
 def coefficients_at(
     knots: Float[Tensor, "3 K T C"], around: Surroundings, reach: Float[Tensor, " 3"]
 ) -> Float[Tensor, "*shape C"]:
-    """Return the C coefficients of each query (a position to predict at), as they depend on distance, side and channel.
+    """Return the C coefficients by which the prediction at each query (a position to predict at) is calibrated.
 
-    A query's coefficients are a sum over the T numbers that describe its channel (traits): the trait times its
-    coefficients at the query's distance.
+    They depend on distance, side and channel: a query's coefficients are a sum over the T numbers that describe its
+    channel (traits), of the trait times its coefficients at the query's distance.
 
     Args:
         knots: coefficients for each side (0 between two observations, 1 beyond the first or last, 2 without any), log
@@ -351,7 +355,7 @@ def blend(
 def student_t(
     mean: Float[Tensor, "*shape"], log_scale: Float[Tensor, "*shape"], freedom: Float[Tensor, "*#shape"]
 ) -> Float[Tensor, "*shape 3"]:
-    """Return the parameters of `likelihoods.StudentT`, clamped to their ranges, for any number of values.
+    """Stack the three parameters of Student's t for each value, clamped to their ranges (`likelihoods.StudentT`).
 
     Args:
         mean: one for each value.

@@ -173,7 +173,7 @@ class RoMAEConfig:
         if self.neighbours and self.axes > 2:
             raise InputError(
                 f"neighbours are for at most 2 axes (time, or time and channel), and tokens have {self.axes} position "
-                "axes; leave neighbours out."
+                "axes; set neighbours=False."
             )
         for prefix in ("", "decoder_"):
             self._check_sizes(prefix)

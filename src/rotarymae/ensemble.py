@@ -113,7 +113,7 @@ class Ensemble(Pipeline):
         return {name: np.mean([labels.convert(one[name], theirs) for theirs, one in each], axis=0) for name in names}
 
     def require_one(self) -> Pipeline:
-        """Raise InputError (code "several-models"): several pipelines can predict together, but do nothing else."""
+        """Raise InputError (code "several-models"), because an ensemble can only predict, unlike a single pipeline."""
         raise several_models(len(self.members))
 
 

@@ -208,7 +208,7 @@ def split(tokens: Tokens, mask: Bool[Tensor, "B N"]) -> tuple[Tokens, Tokens]:
     if blank:
         raise InputError(f"the mask hides {blank} padding tokens; mask only real ones (mask & tokens.real).")
     if least_seen == 0:
-        raise InputError(f"row {int((seen == 0).nonzero()[0])} has no visible token; leave at least one.")
+        raise InputError(f"the mask hides all tokens of row {int((seen == 0).nonzero()[0])}; leave one visible.")
     if all_hidden == 0:
         raise InputError(
             "the mask hides nothing; hide a token in a row that has at least two, so that one is predicted."

@@ -237,8 +237,8 @@ def survival_metrics(truth: np.ndarray, probabilities: np.ndarray, labels: Event
     """Score predictions of the times to an event of S series: return {metric: value}, with three metrics.
 
     - "concordance": Harrell's, of the expected times; NaN if no two series can be compared.
-    - "integrated_brier_score": mean over time from the first to the last inner edge of the intervals (of a single
-      interval, at its end), of edges before the longest duration; NaN without any.
+    - "integrated_brier_score": mean over time, from the first to the last inner edge of the intervals (of a single
+      interval, at its end). Only edges before the longest duration are used; NaN without any.
     - "survival_calibration_error": mean absolute difference between the mean predicted survival and Kaplan and Meier's
       estimate, in at most five groups of series with similar expected times, weighted by their sizes. It is taken at
       `labels.times` up to a group's longest duration; NaN if there is no such time.
@@ -285,8 +285,8 @@ def intervals(method: str, measure: Callable[..., dict[str, float]], truth: Any,
 
     Returns:
         {"method": name, "share": 0.95, "metrics": {metric: [low, high]}}, from the resamples in which a metric is
-        finite. It lacks metrics that never are, and calibration errors, because resampling enlarges these. Draws are
-        seeded: equal arguments give equal intervals.
+        finite. Left out are metrics that are finite in none, and calibration errors, because resampling enlarges them.
+        Draws are seeded: equal arguments give equal intervals.
     """
     draw, resampled = np.random.default_rng(0), []
     with warnings.catch_warnings(), config_context(skip_parameter_validation=True, assume_finite=True):
