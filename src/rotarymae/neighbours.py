@@ -54,8 +54,8 @@ def observe(visible: Tokens, features: int) -> Observed:
         features: number V of values at the start of each token; further inputs are not read.
 
     Returns:
-        The observations, in S · V rows: first the V features of the first series, a row for each. A row has N
-        observations of one number (W = 1); missing ones are at its end.
+        The observations in B = S · V rows, one for each feature: first the V rows of the first series. Each of the N
+        observations of a row is one number (W = 1); missing ones are at the end of the row.
     """
     values, real = (
         part[..., :features].transpose(1, 2).flatten(0, 1) for part in (visible.values, visible.observed_values)

@@ -190,7 +190,7 @@ class Pipeline:
         if self.preprocessor is None or self.preprocessor.kind != "observations":
             noun = "tokens" if self.preprocessor is None else self.preprocessor.noun
             raise InputError(
-                f"the model was trained on {noun}, and this needs one trained on series; give another model."
+                f"the model was trained on {noun}, and this needs one trained on series; give a model of series."
             )
         return cast(ObservationPreprocessor, self.preprocessor)
 
@@ -360,9 +360,8 @@ class Pipeline:
         X : Any
             A data set, the path of a table, a data frame, arrays or lists; see `dataset`.
         times : number, array of shape [T] or None
-            Durations, in the unit of the training durations, the same for all series. None takes `labels.times`: three
-            or fewer; with many training events, about a quarter, a half and three quarters of them happened before
-            these.
+            Durations, in the unit of the training durations, the same for all series. None takes `labels.times`: up to
+            three times, before which about a quarter, a half and three quarters of the training events happened.
 
         Returns
         -------
@@ -378,8 +377,8 @@ class Pipeline:
         labels: Any = self.require_labels()
         if labels.task != "survival":
             raise InputError(
-                f"survival needs a model of times to an event, and this is one of {labels.task}; fit one with --event, "
-                "or RoMAESurvival."
+                f"survival needs a model of times to an event, and this is one of {labels.task}; fit one by "
+                "RoMAESurvival, or by `rotarymae fit` with --duration and --event."
             )
         at = labels.times if times is None else np.atleast_1d(np.asarray(times, np.float64))
         if not ((at >= 0) & (at <= labels.edges[-1])).all():
@@ -628,11 +627,11 @@ class Pipeline:
         -------
         ndarray of shape [n, V]
             A score for each of the n observations of `dataset(X)`, in their order, and V columns of values: high for
-            odd ones, NaN if the channel has fewer than 16 observations in the series. It is the larger of two numbers,
-            which compare the mean loss of 16 neighbouring observations with the median over all such runs of this
-            channel in the data set, in robust standard deviations. The first is how far the loss lies above the median,
-            if whole stretches are hidden and predicted. The second is how far it lies below, if observations are hidden
-            one by one: a frozen sensor is predicted too well.
+            odd ones, NaN if the channel has fewer than 16 observations in the series. It is computed from the mean loss
+            of a stretch of 16 observations, relative to the median over all stretches of this channel in the data set,
+            in robust standard deviations. The score is the larger of two numbers: how far the loss lies above the
+            median when whole stretches are hidden; and how far it lies below when observations are hidden one by one,
+            because a frozen sensor is predicted too well.
 
         Raises
         ------
@@ -840,7 +839,7 @@ class AnySeriesPipeline(Pipeline):
         )
 
     def require_autoencoder(self) -> AnySeries:
-        """Return the model; it interpolates itself, so unlike for other pipelines no InputError is raised."""
+        """Return the model, which interpolates; unlike in other pipelines, InputError is never raised."""
         assert isinstance(self.model, AnySeries)
         return self.model
 
@@ -855,7 +854,7 @@ class AnySeriesPipeline(Pipeline):
             nothing but limits are left out of a table that is read from a path, with a warning.
 
         Raises:
-            InputError: data that cannot be read; in other forms than a path a series that has nothing but limits.
+            InputError: data that cannot be read; a series that has nothing but limits, if `X` is not a path.
         """
         if isinstance(X, str | Path):
             return read_table(Path(X), self.layout())
@@ -866,7 +865,7 @@ class AnySeriesPipeline(Pipeline):
         return dataset.value_names[: len(dataset.value_names) - len(self.error_columns)]
 
     def layout(self, given: Mapping[str, Any] | None = None) -> TableSchema:
-        """Return how a table is laid out: each field as in `given`, else as in `columns`, else the default.
+        """Return how a table is laid out: each field as in `given`, else as in `self.columns`, else the default.
 
         Observations of which only a limit is known are always dropped. Raises InputError for fields that exclude each
         other.

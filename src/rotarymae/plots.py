@@ -154,9 +154,9 @@ def interpolation(
 ) -> Figure:
     """Draw one series, a panel per channel: observations the model saw (filled), hidden ones (hollow), its prediction.
 
-    Each panel has its own axis of values. Wide bands do not stretch it: it ends at most twice the range of the
-    channel's observations below the least and above the largest of them, unless all are equal. It is logarithmic, but
-    linear around 0, if a few values are far larger than the others, and these are near 0.
+    Each panel has its own axis of values. Wide bands are cut off: the axis reaches beyond the channel's least and
+    largest observation by at most twice their difference, if this is not 0. The axis is logarithmic, but linear around
+    0, if a few values are far larger than the others, and the others are near 0.
 
     Args:
         times, values: [n] of the n observations.
@@ -243,11 +243,11 @@ def _draw_limits(axes: Any, times: np.ndarray, values: np.ndarray, sides: np.nda
 
 
 def _scale(axes: Any, values: np.ndarray) -> None:
-    """Set the value axis of the panel `axes` so that its observations fill much of it.
+    """Set the value axis of the panel `axes` so that observations with the `values` [n] fill much of it.
 
     Wide bands and a few large values would otherwise make them look flat. The axis becomes logarithmic, but linear
-    around 0, if some of the `values` [n] of the observations are far beyond the others, and these are near 0. Unless
-    all are equal, it is cut where it reaches over twice their range below the least or above the largest.
+    around 0, if a few values are far larger than the others, and the others are near 0. It is cut where it reaches
+    beyond the least or the largest value by more than twice their difference, if this is not 0.
     """
     middle = np.median(values)
     away = np.abs(values - middle)

@@ -120,10 +120,10 @@ class Fitted(NamedTuple):
 def _descriptors() -> Float[Tensor, "kernels 6"]:
     """Return six numbers that describe each kernel of the bank, as a float32 table with a row per kernel.
 
-    A kernel that is not periodic is a sum of parts, "exponential", "matern" or "square", each with a length and a
-    share. The columns of the table are: log(noise variance) / 3; half the mean log length of the parts, weighted by
-    share; the share of "exponential" parts; the share of "square" parts; 1 if the kernel is periodic, else 0; and 1 if
-    its oscillation decays fast, else 0.
+    A kernel that is not periodic is a sum of parts of the kinds "exponential", "matern" and "square", each with a
+    length and a share of the variance. The columns of the table are: log(noise variance) / 3; half the mean log length
+    of the parts, weighted by share; the share of "exponential" parts; that of "square" parts (these three are 0 for a
+    periodic kernel); 1 if the kernel is periodic, else 0; and 1 if its oscillation decays fast, else 0.
     """
     table = torch.zeros(BANK_SIZE, 5, dtype=torch.float64)
     for s, shape in enumerate(BANK_SHAPES):
@@ -149,18 +149,18 @@ def fit_kernels(
 ) -> tuple[Fitted, Float[Tensor, "U D"]]:
     """Fit a Gaussian process with each kernel of the bank to the n observations of U channels, and weigh the kernels.
 
-    The weight of a kernel is proportional to L^0.3 (`TEMPER`). L is the marginal likelihood of the observations, for a
-    periodic kernel multiplied by exp(`PERIOD_PENALTY`).
+    The weight of a kernel is proportional to L^0.3 (`TEMPER`), where L is the marginal likelihood of the observations.
+    For a periodic kernel, L is multiplied by exp(`PERIOD_PENALTY`) before.
 
     Args:
         times: divided by the median gap between observations, so that gaps are about 1; float64.
         values: with a location near 0 and a spread near 1; float64.
         real: False at padding, which follows a channel's last observation.
-        noise: variance of each observation's noise, divided by its mean over the channel; 1 where errors are unknown.
+        noise: noise variance of each observation, divided by the channel's mean noise variance; 1 where unknown.
 
     Returns:
-        The fitted processes; and D = 7 float32 numbers that describe each channel: the weighted means of the kernels'
-        six `KERNEL_DESCRIPTORS`, and the weighted mean of the log squared amplitude of the stored kernels.
+        The fitted processes; and D = 7 float32 numbers that describe each channel: the means of the six
+        `KERNEL_DESCRIPTORS` over all kernels, and of the log squared amplitude over the stored ones, by weight.
     """
     values = values * real
     periods = find_periods(times, values, real)
@@ -264,10 +264,12 @@ def _by_shape(weight: Float[Tensor, "U kernels"], amplitude: Float[Tensor, "U ke
 def shapes(distance: Float[Tensor, "U a b"], periods: Float[Tensor, "U 2"]) -> Float[Tensor, "U S a b"]:
     """Return the correlation of two values some time apart under each of the S = 20 shapes of kernels; 1 at distance 0.
 
+    A shape is a function of the distance. The last six are periodic: three with the first period, three with the
+    second.
+
     Args:
         distance: time between each of a values and each of b values, for U channels, at least 0.
-        periods: two of each channel, for the periodic shapes, which are the last: all with the first period, then all
-            with the second.
+        periods: two of each channel.
     """
     parts = {}
     for kind, length in {(kind, length) for shape in BANK_SHAPES for kind, length, _ in shape}:
@@ -323,10 +325,10 @@ def find_periods(
 ) -> Float[Tensor, "U 2"]:
     """Return the two periods of each of U channels whose sine waves explain the most variance, as in a periodogram.
 
-    A straight line is subtracted before. Periods are in units of `times`; the one that explains more comes first.
-    Searched are frequencies from 0.8 / span to `FASTEST` (0.5 cycles per unit of time). The span reaches from the first
-    to the last observation, and counts as 1 if it is shorter. The two frequencies differ by at least 1.2 / span; if no
-    frequency is so far from the first, the second is 0.8 / span.
+    Periods are in units of `times`; the one that explains more comes first. A straight line is subtracted before the
+    search, which tries frequencies from 0.8 / span to `FASTEST` (0.5 cycles per unit of time). If 0.8 / span is above
+    `FASTEST`, it alone is tried. The span is the time from the first to the last observation, but at least 1. The
+    second frequency is at least 1.2 / span away from the first; if none is, it is 0.8 / span.
 
     Args:
         times: of n observations of each channel, float64.
@@ -413,9 +415,7 @@ def _mixture(
     variance: Float[Tensor, "U k m"],
     curve: Float[Tensor, "U k m"],
 ) -> Answer:
-    """Combine what k kernels predict at m times in each of U rows into one prediction, that of their mixture.
-
-    The fields of the result are [U, m].
+    """Combine the predictions of k kernels at m times in each of U rows into that of their mixture, with fields [U, m].
 
     Args:
         weight: of each kernel; they add up to 1.
@@ -479,7 +479,7 @@ def correlations(curves: Float[Tensor, "R C T"], trust: Float[Tensor, "R C T"]) 
     Args:
         curves: predicted curve of each channel.
         trust: how well the curve is known at each time, from 0 to 1. For a pair of channels, the weight of a time is
-            the product of both trusts; a channel with trust 0 at all times gets the correlation 0 with all others.
+            the product of their trusts. A channel with trust 0 at all times has the correlation 0 with all others.
     """
     mean = (curves * trust).sum(-1, keepdim=True) / trust.sum(-1, keepdim=True).clamp(min=1e-6)
     away = (curves - mean) * trust
@@ -507,20 +507,24 @@ def fit_joint(
 ) -> Joint:
     """Fit Gaussian processes to all C channels of each of R series together, so that channels inform each other.
 
-    There are six kernels: the three shapes that fit all channels best, each with two versions of `correlation`, which
-    are shrunk towards 0 by different factors.
+    Of the S = 20 functions of time in `shapes`, the three that fit all channels best are used. Each makes two kernels,
+    with two matrices: `correlation`, whose entries off the diagonal are multiplied by 0.6 or by 0.95 (`SHRINK`).
 
     Args:
         times, channels, values: the n observations of each series; channels are numbers from 0.
         real: False at padding, where values are 0.
-        noise: variance of each observation's noise, divided by its mean over the channel.
+        noise: noise variance of each observation, divided by the mean noise variance of its channel.
         correlation: between channels, from `correlations`.
-        tables: weight, mean squared amplitude and mean noise variance of each of S = 20 shapes in each channel, from
-            processes of single channels (`Fitted.tables`).
-        present: True for channels that have observations. With one or none, the `share` of the result is 0.
+        tables: weight, mean squared amplitude and mean noise variance of each shape in each channel, from processes of
+            single channels (`Fitted.tables`).
+        present: True for channels that have observations.
         periods: two of each series, for the periodic shapes.
-        alone: log evidence of the processes of single channels, summed over channels. The `share` of the result is
-            larger, the more the evidence of the joint processes exceeds it.
+        alone: log evidence of the processes of single channels, summed over channels.
+
+    Returns:
+        The fitted processes. The field `share`, their weight against processes of single channels, is close to 1 if
+        their log evidence is far above `alone`, and close to 0 if it is far below. It is 0 for a series with fewer than
+        two channels `present`.
     """
     score = (tables[..., 0].clamp(min=1e-4).log() * present[..., None]).sum(1)
     index = score.topk(JOINT_SHAPES, 1).indices
@@ -549,13 +553,12 @@ def fit_joint(
 
 
 def mix(first: Answer, second: Answer, share: Float[Tensor, "*shape"]) -> Answer:
-    """Combine two predictions for the same times into one, that of their mixture.
+    """Combine two predictions for the same times into that of their mixture.
 
-    Standard deviations are logarithms, in both predictions and in the result. Those of the result, and its
-    disagreement, grow with the distance between both means.
+    The farther the two means are apart, the larger are the result's standard deviations and disagreement.
 
     Args:
-        first, second: the predictions, with fields of one shape.
+        first, second: the predictions; all their fields have the same shape.
         share: weight of the second, from 0 to 1.
     """
     mean = (1 - share) * first.mean + share * second.mean
@@ -573,13 +576,13 @@ def mix(first: Answer, second: Answer, share: Float[Tensor, "*shape"]) -> Answer
 
 
 def _of_channels(table: Float[Tensor, "R 3 C"], channels: Int[Tensor, "R m"]) -> Float[Tensor, "R q m"]:
-    """Look up a number of each of m observations, such as an amplitude, under each of q = 6 joint kernels.
+    """Look up a number for each of m observations, such as an amplitude, under each of q = 6 joint kernels.
 
-    The kernels are 3 shapes, each with 2 correlation matrices. The number depends on the shape and on the observation's
-    channel, so both kernels of a shape, which are neighbours in the result, get the same.
+    The kernels are 3 shapes, each with 2 correlation matrices, and in the order of `Joint`. The number does not depend
+    on the matrix.
 
     Args:
-        table: a number for each shape and each of C channels, in each of R series.
+        table: the number for each shape and each of C channels, in each of R series.
         channels: number of each observation's channel, from 0.
     """
     return table.gather(2, channels[:, None].expand(-1, table.shape[1], -1)).repeat_interleave(len(SHRINK), 1)
@@ -597,9 +600,8 @@ def _coupled(
 ) -> Float[Tensor, "R q a b"]:
     """Return the covariances of a values with b values in each of R series, without noise, under q = 6 joint kernels.
 
-    The kernels are 3 shapes, each with 2 correlation matrices: (shape 1, matrix 1), (shape 1, matrix 2), (shape 2,
-    matrix 1) and so on. The covariances include an unknown mean of each channel, and an unknown slope; slopes of
-    correlated channels are correlated.
+    The kernels are 3 shapes, each with 2 correlation matrices, in the order of `Joint`. Each channel has an unknown
+    mean and an unknown slope, which add to the covariances; slopes of correlated channels are correlated.
 
     Args:
         distance: times between the a and b values.

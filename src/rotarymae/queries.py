@@ -275,10 +275,10 @@ class QueryTable:
     def in_order(self, answers: pa.Table) -> pa.Table:
         """Return predictions as a table whose rows, column names and further columns are those of this table of times.
 
-        If this table has no column of channels, each of its rows becomes one row for each channel. Ids, times and
-        channels are copied from this table, unless it holds them as texts: then they are taken from `answers`. Times
-        next to a column of times of day are always this table's. A further column is left out if a column of
-        predictions has its name; if it holds texts that all are numbers, it becomes numbers.
+        If this table has no column of channels, each of its rows becomes one row for each channel. A column of ids,
+        times or channels is taken from `answers` if it holds texts in this table, else from this table. Dates with a
+        separate column of times of day are always this table's. A further column is left out if a column of predictions
+        has its name. If all its texts are numbers, it becomes one of numbers.
 
         Args:
             answers: a table with ids in its first column, then "time" and, if there are channels, "channel", then
@@ -407,8 +407,8 @@ class QueryTable:
             if (number < 0).any():
                 strange = theirs[rows.channels[(number < 0).argmax()]]
                 raise InputError(
-                    f"{self.name} asks for channel {strange!r}, which the model does not know; it knows "
-                    f"{', '.join(known)}."
+                    f"{self.name} asks for channel {strange!r}, which the model does not know; give channels "
+                    f"that it knows: {', '.join(known)}."
                 )
             channels = number[order]
         elif names is not None:
@@ -469,8 +469,8 @@ def check_queries(queries: Queries, dataset: SeriesDataset) -> None:
         InputError: another number of series; no query at all (a single series may have none); arrays whose lengths or
             numbers of axes are not those that `Queries` names; offsets that do not rise from 0 to the number of times;
             times, errors or positions that are NaN or infinite; dates outside the years 1 to 9999; negative errors;
-            other axes of positions than the series have (code "positions-needed"); channels, if the series have none,
-            or none, if they have some; the number of a channel that does not exist.
+            other axes of positions than the series have (code "positions-needed"); channels for series without, no
+            channels for series with channels; the number of a channel that does not exist.
     """
     series, n, offsets, channels = len(queries.offsets) - 1, len(queries.times), queries.offsets, queries.channels
     if series != len(dataset):
@@ -478,13 +478,13 @@ def check_queries(queries: Queries, dataset: SeriesDataset) -> None:
             f"queries are for {series} series, but the data set has {len(dataset)}; give queries for the same series."
         )
     if offsets[0] != 0 or offsets[-1] != n or (np.diff(offsets) < 0).any():
-        raise InputError(f"the queries' offsets are {listed(offsets)}; they must rise from 0 to the {n} times.")
+        raise InputError(f"queries have the offsets {listed(offsets)}; give offsets that rise from 0 to {n}.")
     for name, axes in (("channels", 1), ("errors", 2), ("positions", 2)):
         part = getattr(queries, name)
         if part is not None and (part.ndim != axes or len(part) != n):
             raise InputError(
-                f"queries have {n} times, and {len(part)} {name} of {part.ndim} axes; give one for each time, in an "
-                f"array of {axes} axes."
+                f"queries have {n} times, and their {name} are an array of the shape {part.shape}; give an array of "
+                f"{axes} axes, with {n} entries along the first."
             )
     if not n:
         raise InputError("there are no times to interpolate at; give at least one.")
@@ -496,21 +496,24 @@ def check_queries(queries: Queries, dataset: SeriesDataset) -> None:
         first = int(good.argmin())
         raise InputError(f"query {first} (counted from 0) has the time {queries.times[first]}; give {advice}.")
     if queries.errors is not None and not ((queries.errors >= 0) & np.isfinite(queries.errors)).all():
-        raise InputError("queries have standard errors that are negative, NaN or infinite; give numbers of at least 0.")
+        raise InputError(
+            "queries have standard errors that are negative, NaN or infinite; give finite numbers of at least 0."
+        )
     axes, names = len(dataset.position_names), dataset.channel_names
     given = 0 if queries.positions is None else queries.positions.shape[1]
     if given != axes:
+        advice = f"with the positions {listed(dataset.position_names)}" if axes else "without positions"
         raise InputError(
-            f"queries have positions on {given} axes besides time, but the series have {axes} "
-            f"({listed(dataset.position_names) or 'none'}); give queries positions on the axes of the series.",
+            f"queries have positions on {given} axes besides time, and the series on {axes}; give queries {advice}.",
             code="positions-needed",
         )
     if queries.positions is not None and not np.isfinite(queries.positions).all():
         first = int((~np.isfinite(queries.positions)).any(axis=1).argmax())
-        raise InputError(f"query {first} (counted from 0) has a position that is NaN or infinite; give finite ones.")
+        raise InputError(f"query {first} (counted from 0) has a position that is NaN or infinite; give finite numbers.")
     if (channels is None) != (names is None):
-        advice = "have channels; give one for each query" if names else "have no channels; give queries none"
-        raise InputError(f"the series {advice}.")
+        if names is None:
+            raise InputError("queries ask for channels, and the series have none; give queries without channels.")
+        raise InputError("the series have channels, and the queries none; give the number of a channel for each query.")
     strange = np.zeros(0) if channels is None or names is None else channels[~np.isin(channels, np.arange(len(names)))]
     if len(strange):
         raise InputError(f"queries ask for channel {strange[0]}; give whole numbers from 0 to {len(names or ()) - 1}.")
@@ -609,18 +612,23 @@ def _for_each(
     except InputError:
         raise
     except (TypeError, ValueError, pa.ArrowException) as error:  # of numpy or pyarrow: ragged lists, complex numbers
-        raise InputError(f"{name} is no array ({error}); give an array for all, or a list of one for each.") from None
+        raise InputError(
+            f"{name} is no array ({error}); give one array for all series, or a list with one array for each."
+        ) from None
     if len(each) != len(dataset):
         raise InputError(
-            f"{name} has arrays for {len(each)} series, but there are {len(dataset)}; give one for each series, or one "
-            "for all."
+            f"{name} has arrays for {len(each)} series, but there are {len(dataset)}; give one array for each "
+            "series, or one for all."
         )
     axes = "a flat array" if most == 1 else f"an array of 1 to {most} axes"
     for i, one in enumerate(each):
         if not 1 <= one.ndim <= most:
             raise InputError(f"{name} of series {i} (counted from 0) has the shape {one.shape}; give {axes}.")
         if not np.isfinite(one).all():
-            raise InputError(f"{name} of series {i} (counted from 0) holds NaN, infinity or no date; give finite ones.")
+            raise InputError(
+                f"{name} of series {i} (counted from 0) holds NaN, infinity or a missing date; correct these entries, "
+                "or leave them out."
+            )
     return each
 
 
@@ -632,12 +640,13 @@ def shape_answers(answers: np.ndarray, queries: Queries, shape: AnswerShape) -> 
         queries, shape: as `queries_from` returned them.
 
     Returns:
-        An array; or, if series have different numbers of times, a list with an array per series, without the first
-        axis.
-        - If the user gave an array [cases, time]: [cases, q], with q times each.
-        - If the user gave an array [cases, channels, time]: [cases, channels, q]. The axis of channels has the first
-          value of each channel of the queries; if these have no channels, it has the V values.
-        - Else [S, q, V] for S series, or [S, C, q, V] if they have C channels.
+        An array, if all series have the same number q of times. Its shape depends on what the user gave:
+        - for an array [cases, time] it is [cases, q];
+        - for an array [cases, channels, time] it is [cases, channels, q]. Without channels in the queries, the V values
+          take their place; with channels, only the first value is returned;
+        - for anything else it is [S, q, V] for S series, or [S, C, q, V] if they have C channels.
+
+        If numbers of times differ, it is a list with one such array per series, without the first axis.
     """
     parts = []
     for part in np.split(answers, queries.offsets[1:-1]):

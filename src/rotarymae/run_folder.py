@@ -327,11 +327,12 @@ def interpolation_columns(
 ) -> dict[str, Any]:
     """Return predicted values at n queries (times to predict at) as columns of a table, {name: Arrow array [n]}.
 
-    The columns are "time" (a date, if there is a zone) and "channel" (if there are channels); then for each column of
-    values NAME (the predicted mean), and as far as `answers` has them NAME_std and the edges of each band, such as
-    NAME_lower95 and NAME_upper95; last "distance", the time to the nearest observation of the series in the same
-    channel, empty if there is none. A column of values becomes NAME_value if an earlier column or "distance" has its
-    name. If a column of values is called NAME_std, the one that is added is called NAME_predicted_std.
+    The columns are, in this order:
+    - "time" (a date, if there is a zone), and "channel", if there are channels;
+    - for each column of values: NAME, the predicted mean, or NAME_value if another column has this name; and if
+      `answers` has them, NAME_std and the edges of each band, such as NAME_lower95 and NAME_upper95. If a column of
+      values is itself called NAME_std, the standard deviation is in NAME_predicted_std;
+    - "distance": the time to the nearest observation of the series in the same channel, empty if there is none.
 
     Args:
         times: [n] times of the queries, for dates days since 1970-01-01 UTC.
@@ -429,5 +430,6 @@ def check_output(path: Path) -> None:
     if str(path) == "-":
         return
     if path.suffix not in (".csv", ".parquet"):
-        raise InputError(f"{path} ends in {path.suffix or 'nothing'}; give a path that ends in .csv or .parquet.")
+        ending = f"ends in {path.suffix}" if path.suffix else "has no ending"
+        raise InputError(f"{path} {ending}; give a path that ends in .csv or .parquet.")
     check_writable(path)

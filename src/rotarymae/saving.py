@@ -271,7 +271,7 @@ def read(folder: Path) -> dict[str, Any]:
             model, known = modules.get("autoencoder", modules["model"]), cast(Any, modules.get("preprocessor"))
             if not isinstance(model, MaskedAutoencoder) or getattr(known, "kind", None) != "observations":
                 raise InputError(
-                    "it has a calibration, but its model does not interpolate series: they are from different runs."
+                    "there is a calibration, but the model does not interpolate series: they are from different runs."
                 )
             modules["calibration"] = Calibration.of(known, model.likelihood)
     except (InputError, KeyError, TypeError, ValueError, RuntimeError, OverflowError) as error:  # torch's, for size
@@ -328,7 +328,7 @@ def check_parts(pipeline: Pipeline) -> None:
             raise InputError(
                 f"the labels ({pipeline.labels.task}) need a {pipeline.labels.head.__name__} of "
                 f"{pipeline.labels.outputs} outputs, but the model is a {type(pipeline.model).__name__} of "
-                f"{outputs or 'none'}: they are from different runs."
+                f"{outputs or 'no'} outputs: labels and model are from different runs."
             )
 
 
@@ -346,18 +346,21 @@ def _built(settings: dict[str, Any], tensors: int) -> nn.Module:
     """
     if set(settings) != {"kind", "config", "head"}:
         raise InputError(
-            f"the settings of a model must be kind, config and head, but are {', '.join(sorted(settings))}."
+            f"the settings of a model are {', '.join(sorted(settings)) or 'missing'}; wanted kind, config and head."
         )
     choose("kind", settings["kind"], tuple(KINDS))
     config, head = from_fields(RoMAEConfig, settings["config"], "config"), settings["head"]
     if max(config.depth, config.decoder_depth) > tensors:  # before so many blocks are built
-        raise InputError(f"its settings ask for more blocks than the file of weights has tensors ({tensors}).")
+        raise InputError(f"the model's settings ask for more blocks than the file of weights has tensors ({tensors}).")
     kind = KINDS[settings["kind"]]
     if issubclass(kind, Classifier | Regressor) == (head is None) or not isinstance(head, dict | None):
         raise InputError(f"a {settings['kind']} cannot have the head {head!r}; the file is damaged, or was edited.")
     members = (head or {}).get("members", 1)
     if type(members) is not int or members > tensors:
-        raise InputError(f"its settings ask for {members!r} networks, but the file of weights has {tensors} tensors.")
+        raise InputError(
+            f"the model's settings ask for {members!r} networks; wanted at most {tensors}, the number of tensors in "
+            "the file of weights."
+        )
     with torch.device("meta"):
         return kind(config) if head is None else kind(Encoder(config), **head)
 

@@ -83,13 +83,11 @@ def score(outcome: Outcome, reporter: Reporter) -> None:
 def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> None:
     """Score the network, its partners (other methods, such as boosted trees) and a constant prediction.
 
-    Predictions of validation series are from methods that were not trained on them.
-
     Args:
         outcome: has the true labels, and in `predicted` the network's predictions of all series. It is changed in
-            place. `predicted` becomes the predictions of all series by the method that the fit chose. `baselines` (the
-            other methods' predictions of the scored series), `half_widths` and, in `metrics`, the name of the task,
-            "intervals" and "predictor" are set.
+            place. `predicted` becomes the predictions of all series by the method that the fit chose; for validation
+            series, from a copy that was not trained on them. `baselines` (the other methods' predictions of the scored
+            series), `half_widths` and, in `metrics`, the name of the task, "intervals" and "predictor" are set.
         labels: labels of the pipeline: its classes, the scale of its numbers, or the intervals of times to an event.
         reporter: shows progress, and which method predicts; warns of classes that no scored series has.
     """
@@ -428,29 +426,31 @@ def compare_at_hidden(
 ) -> dict[str, Any]:
     """Return the errors of the model and of other methods at hidden observations, for each column of values.
 
-    Only observations that all methods predict are compared. Values that are missing, or known only to lie above or
-    below a limit, are left out.
+    A value is compared if it was measured and all methods predict it. Not compared are values that are missing, or
+    known only to lie above or below a limit.
 
     Args:
         preprocessor: the preprocessor of the model, which standardises values.
         hidden: the n hidden observations, with the V columns of values that the model predicts.
-        answers: the model's predictions of these observations, in their order.
-        guesses: {method: predictions [n, V]} in the table's units, with the model's under "model".
+        answers: the model's predictions of these observations, in their order. Read are its standardised means, its
+            bands, and the distances to visible observations.
+        guesses: {method: predictions [n, V]} in the table's units; NaN where a method predicts nothing. Under "model"
+            are the means of `answers`.
 
     Returns:
         {name of a column of values: row}. A row is a dictionary:
 
-        - "hidden_observations": the number of compared observations; "limits": the number of values that are missing or
-          only limits, if there are any.
+        - "hidden_observations": the number of compared values; "limits", if there are any: the number of values that
+          are missing or only limits.
         - "methods": {method: {error: number}}. "root_mean_squared_error_scaled" is that of standardised values. Rows of
           a single channel, and of data without channels, also have "root_mean_squared_error" and
           "median_absolute_error", in the table's unit. All are NaN if nothing is compared.
         - "share_inside_band": {share of a band, as text ("0.95"): share of the values inside}, if `answers` has bands
           and anything is compared.
         - "channels": {channel, as text: row}, for each channel of hidden observations, if the data has channels.
-        - "by_distance": a list of rows with scaled errors only. Compared observations are grouped by their distance in
-          time to the nearest visible one in their channel (infinite, if there is none). Each group of at least 20 has a
-          row; "above" is its lower edge, in units of position.
+        - "by_distance": a list of rows with scaled errors only, one for each range of distances. A distance is the time
+          to the nearest visible observation in the channel, in units of position; infinite without one. "above" is the
+          lower edge of the range. Ranges with fewer than 20 compared values are left out.
     """
     scaler, truth = preprocessor.values, np.asarray(measured(hidden), np.float64)
     channels = channel_index(hidden)
@@ -509,11 +509,11 @@ def evaluate_forecasts(
 ) -> dict[str, Any]:
     """Return the errors of forecasts by the model and by simple methods, for each column of values.
 
-    Every series is forecast from eight times. They are evenly spread from the middle of its span to `horizon` before
-    its end; if this is before the middle, there is only the middle. A forecast reads what was observed until its time,
-    and is compared with the observations later than that, up to `horizon` ahead. An observation that is ahead of
-    several of the times counts for each. Series without such observations are left out. Simple methods read the same;
-    what they need of a whole table, such as its season, is taken from `dataset`.
+    Every series is forecast from eight times, evenly spread from the middle of its span to `horizon` before its end; or
+    from the middle alone, if it is later than `horizon` before the end. A forecast reads the observations until its
+    time. It is compared with the later ones, up to `horizon` ahead; an observation may be compared with several
+    forecasts. Series without an observation to compare are left out. Simple methods read the same; what they need of a
+    whole table, such as its season, is taken from `dataset`.
 
     Args:
         pipeline: has the model.

@@ -32,9 +32,9 @@ class Season(NamedTuple):
 def find_season(dataset: SeriesDataset) -> Season:
     """Return the period after which series repeat themselves, from the autocorrelation of their first value column.
 
-    The autocorrelation is averaged over the channels (at most 200) of the 50 longest series; the weight of a channel is
-    the number of its pairs of observations. Before, times are rounded to multiples of the median gap, and a straight
-    line is subtracted from each channel. If there is no clear peak, or too few observations for one, the result is
+    Times are rounded to multiples of the median gap, and a straight line is subtracted from each channel. Then the
+    autocorrelation is averaged over the channels (at most 200) of the 50 longest series; the weight of a channel is the
+    number of its pairs of observations. If there is no clear peak, or too few observations for one, the result is
     `Season()`, of zeros.
     """
     curves = _longest(dataset)
@@ -94,9 +94,9 @@ def _longest(dataset: SeriesDataset) -> list[tuple[np.ndarray, np.ndarray]]:
 def _autocovariance(slots: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return, for each time lag, the sum of products of all pairs of values that lie this lag apart, and their number.
 
-    The lag is an integer from 0 to the length of the series over `LEAST_CYCLES` (2.5). Before, a straight line is
-    subtracted from the values, and they are standardised. Both results are empty if fewer than 50 (`LEAST_PAIRS`)
-    values are left, or all have the same time.
+    A straight line is subtracted from the values before, and they are standardised. Lags are integers from 0 to the
+    last of `slots` / 2.5 (`LEAST_CYCLES`). Both results are empty if fewer than 50 (`LEAST_PAIRS`) values are left, or
+    all have the same time.
 
     Args:
         slots: time of each value as an ascending integer from 0; several values may have the same. Values at 4096

@@ -183,20 +183,23 @@ def make_split(
 ) -> tuple[Split, dict[str, Any]]:
     """Split a data set into parts for training, for choosing the best epoch (validation), and for scoring (test).
 
-    Every class is in the training part. Classes keep their proportions, as far as whole series and groups allow. A
-    series without a label is used for pre-training, unless the column holds it out (by its word, its group or its
-    time); it is then not used at all.
+    Labelled series are divided among the three parts: first the test part is taken, then the validation part from the
+    others. Every class is in the training part. Classes keep their proportions, as far as whole series and groups
+    allow. A series without a label is in no part, and used for pre-training. If the column puts it with test or
+    validation series, by its word, group or time, it is not used at all.
+
+    A test or validation part that is to be drawn is left empty in these cases: its share is 0; fewer than two series
+    are left; `by` is None and fewer than ten series have labels; or training needs each series for its class. If no
+    series would be left for training, InputError is raised.
 
     Args:
         series: number of series S.
         rows: indices of the labelled series.
         classes: their classes, in the order of `rows`; None without classes.
-        holdout: share of the labelled series to score; not read with a fold, or if the column names the test part.
-        validation: share of the other labelled series that chooses the best epoch; not read if the column names this
-            part. Either part is empty for a share of 0, or if fewer than two series are left to draw from.
+        holdout: share of the labelled series to score; not read with a fold, or if the column names test series.
+        validation: share of the other labelled series, to choose the best epoch; not read if the column names them.
         seed: for random draws.
-        by: a column or fold that decides the parts. None draws them at random; with fewer than ten labelled series all
-            are then trained on.
+        by: a column or fold that decides the parts. None draws them at random.
 
     Returns:
         The parts, and a dictionary for metrics.json on how they were made: "by", the name of the column, or None;
@@ -206,9 +209,9 @@ def make_split(
         "fold" and the number of "folds".
 
     Raises:
-        InputError: a share below 0 or not below 1, or one that leaves too few series; a class that would be held out
-            completely; a labelled series without a value in the column, or only one value in it; other words next to
-            train or test; fewer than two folds, or more than series or groups.
+        InputError: a share below 0 or not below 1; no series left for training, or none of a class; a labelled series
+            without a value in the column; a column with a single value, or with other words next to train or test;
+            fewer than two folds, or more than series or groups.
     """
     column = by.column if isinstance(by, Fold) else by
     group = None if column is None else column.groups(rows)
@@ -227,7 +230,7 @@ def make_split(
         elif len(np.unique(group[rows])) < 2:
             raise InputError(
                 f"every series has the value {plain(column.values[rows[0]])!r} in the column {column.name!r}; a split "
-                "needs two different ones; name another column."
+                "needs two different values. Name another column."
             )
     drawn, few = [], method == "random" and len(rows) < MIN_SERIES_FOR_HOLDOUT
     for part, name, share in ((TEST, "holdout", holdout), (VALIDATION, "validation_fraction", validation)):
@@ -317,8 +320,8 @@ def fold_of(series: int, classes: np.ndarray | None, groups: np.ndarray | None, 
 def some_groups(groups: np.ndarray, classes: np.ndarray | None, share: float, seed: int) -> np.ndarray:
     """Choose whole groups of series to hold out, about a given share of the series, so that training keeps every class.
 
-    The groups are divided at random into folds. One fold is held out, or for a share above 0.5 all folds but one: of
-    the choices that leave every class to training, the one that is nearest to the share.
+    The groups are divided at random into folds. One fold is held out, or if `share` is above 0.5, all folds but one.
+    Which fold this is, is chosen so that every class is left to training, and the share held out is nearest to `share`.
 
     Args:
         groups: [S] the group of each series, at least two different ones.
@@ -341,7 +344,7 @@ def some_groups(groups: np.ndarray, classes: np.ndarray | None, share: float, se
             return held
     raise InputError(
         f"to hold out about {share:.0%} of the series in whole groups, {folds} choices were tried; each would leave "
-        "training without some class. Hold out another share, split by another column, or leave such a class out."
+        "training without some class. Hold out another share, split by another column, or leave out rare classes."
     )
 
 
@@ -391,9 +394,9 @@ def latest(number: np.ndarray, share: float) -> int:
 def split_off(rows: np.ndarray, classes: np.ndarray | None, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Draw a random share of series; return (rest, part), the indices of those not drawn and of those drawn.
 
-    Classes keep their proportions, to whole series, unless the smaller of rest and part, rounded down, has fewer series
-    than there are classes. Every class is in the rest, because a class without training series cannot be learnt; with
-    few series the part may then be empty.
+    Classes keep their proportions, to whole series. They do not if there are more classes than series in the rest or in
+    the part. Every class is in the rest, because a class without training series cannot be learnt; with few series the
+    part may then be empty.
 
     Args:
         rows: indices of the series to draw from. Both results have them in this order.

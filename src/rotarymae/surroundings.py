@@ -126,9 +126,9 @@ def a_season_away(
     March to June (`line`), plus how far last year's value lay from last year's line between the same two dates
     (`start`, `end`).
 
-    Beyond the first or last observation, `start` and `end` are both the time of that observation. The second method
-    then adds how much the values changed, a season away, from that time to the query's. For each further season that
-    had to be skipped to reach observations, it adds the channel's mean slope over a season.
+    For a query before the first or after the last observation, `start` and `end` are both the time of that observation.
+    The second method then adds to the line the change of the values, a season away, from that time to the query's. If
+    several seasons are skipped to reach observations, it adds the mean slope times the duration of the further ones.
 
     Both predictions are averages over four seasons: the nearest two earlier and the nearest two later. A season weighs
     more if observations are close to the times that are looked up in it, and next to nothing if it has none there.
@@ -136,8 +136,8 @@ def a_season_away(
     Args:
         observed: the visible observations, in B rows of W numbers.
         times, channel: positions of the queries.
-        features: number of consecutive rows that belong to one series. Its observations reach from the first to the
-            last in any of these rows.
+        features: number of consecutive rows that belong to one series. Whole seasons before the first or after the last
+            observation in any of these rows are skipped.
         season: the period, in units of position, more than 0.
         start, end: times of the observations before and after each query; equal beyond the last or first one.
         line: value at the query on the straight line between these two; the second prediction where no season was

@@ -185,11 +185,13 @@ def numbers_of(targets: Any, series: int) -> np.ndarray:
         first = next((i for i, label in enumerate(given.ravel()) if not is_number(label)), 0)
         raise InputError(
             f"the label {plain(given.ravel()[first])!r} of series {first * series // max(given.size, 1)} (counted from "
-            "0) is no number; a regression needs numbers."
+            "0) is no number; a regression needs numbers. Correct it, or leave it empty."
         ) from None
     if np.isinf(numbers).any():
         first = int(np.isinf(numbers).any(1).argmax())
-        raise InputError(f"the label of series {first} (counted from 0) is infinite; give a finite number or none.")
+        raise InputError(
+            f"the label of series {first} (counted from 0) is infinite; give a finite number, or NaN for none."
+        )
     large = np.abs(numbers) > LARGEST_TARGET
     if large.any():
         first = int(large.any(1).argmax())

@@ -255,7 +255,7 @@ def _typical(dataset: SeriesDataset, V: int) -> np.ndarray:
 
 
 def _with_absent(scale: Tensor, typical: np.ndarray, channels: Int[Tensor, "B N"], real: Tensor) -> np.ndarray:
-    """Complete a statistic (scale or location) of B series by the table's, for channels that a series lacks.
+    """Return a statistic (scale or location) of B series, with the table's for channels that a series lacks, [B, C].
 
     Args:
         scale: the statistic of each series and channel, [B, C]; without meaning where the series lacks the channel.

@@ -70,13 +70,13 @@ def test_bad_queries(pretrained, data):
         (dataclasses.replace(good, channels=None), ["channel"]),
         (dataclasses.replace(good, channels=np.full(16, 2)), ["channel 2", "0 to 1"]),
         (dataclasses.replace(good, channels=np.full(16, 0.5)), ["channel 0.5", "whole numbers from 0 to 1"]),
-        (dataclasses.replace(good, channels=np.zeros(15, int)), ["16 times", "15 channels"]),
-        (dataclasses.replace(good, errors=np.ones(16)), ["16 errors of 1 axes", "of 2 axes"]),
+        (dataclasses.replace(good, channels=np.zeros(15, int)), ["16 times", "channels", "(15,)", "16 entries"]),
+        (dataclasses.replace(good, errors=np.ones(16)), ["errors", "(16,)", "of 2 axes"]),
         (dataclasses.replace(good, errors=np.ones((16, 2))), ["standard errors have 2 columns", "give 1,"]),
-        (dataclasses.replace(good, positions=np.ones(16)), ["16 positions of 1 axes", "of 2 axes"]),
+        (dataclasses.replace(good, positions=np.ones(16)), ["positions", "(16,)", "of 2 axes"]),
         (dataclasses.replace(good, errors=np.full((16, 1), -1.0)), ["standard errors", "negative"]),
-        (dataclasses.replace(good, errors=np.full((16, 1), np.nan)), ["standard errors", "at least 0"]),
-        (dataclasses.replace(good, offsets=np.append(1, offsets[1:])), ["rise from 0 to the 16"]),
+        (dataclasses.replace(good, errors=np.full((16, 1), np.nan)), ["standard errors", "finite", "at least 0"]),
+        (dataclasses.replace(good, offsets=np.append(1, offsets[1:])), ["rise from 0 to 16"]),
         (Queries(np.zeros(0), np.zeros(0, int), np.zeros(17, int)), ["no times"]),
     ):
         with refuses(*parts):
@@ -91,7 +91,7 @@ def test_bad_queries(pretrained, data):
         (np.ma.array([1.0, 2.0], mask=[False, True]), None, ["at of series 0", "NaN"]),
         ([1.0], np.ma.array([[1.0, 2.0]], mask=[[False, True]]), ["positions of series 0", "NaN"]),
         (np.array([1j]), None, ["at is no array"]),
-        ({1.0, 2.0}, None, ["at is no array", "a list of one for each"]),
+        ({1.0, 2.0}, None, ["at is no array", "a list with one array for each"]),
         ([[[1], [2, 3]], [4], [5]], None, ["at is no array"]),
         ([1.0], [["a", "b"]], ["positions is no array", "'a'"]),
         ([1.0], 3.0, ["positions of series 0", "1 to 2 axes"]),
@@ -123,7 +123,7 @@ def test_queries_on_another_number_of_axes_are_refused_by_number(given):
         [times], [np.sin(times)], positions=[np.zeros((30, 2))], position_names=("lat", "lon")
     )
     asked = Queries(np.zeros(2), None, np.array([0, 2]), positions=np.zeros((2, given)) if given else None)
-    with refuses(f"on {given} axes", "have 2 ('lat', 'lon')", code="positions-needed"):
+    with refuses(f"on {given} axes", "on 2; give", "'lat', 'lon'", code="positions-needed"):
         check_queries(asked, data)
     check_queries(dataclasses.replace(asked, positions=np.zeros((2, 2))), data)
 

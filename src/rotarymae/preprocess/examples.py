@@ -75,7 +75,7 @@ class DatasetExamples:
             InputWarning: categories of a static column that training did not have.
         """
         if targets is not None and len(targets) != len(dataset):
-            raise InputError(f"{len(targets)} targets for {len(dataset)} {dataset.noun}; give one for each.")
+            raise InputError(f"{len(targets)} targets for {len(dataset)} {dataset.noun}; give one target for each.")
         self.dataset, self.preprocessor, self.lengths = dataset, preprocessor, preprocessor.lengths(dataset)
         self.seed, self.masking, self.drop, self.noise, self.early = seed, masking, drop, noise, early
         self.targets = None if targets is None else torch.as_tensor(targets)
@@ -100,9 +100,9 @@ class DatasetExamples:
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
         """Return the batch of the members at `index`, int [B]: tokens to read, and hidden tokens or targets if any.
 
-        It also has the static features of series, the log standard errors of hidden values, and for hidden values that
-        are limits ("<5") on which side the value lies; each is None if the preprocessor has none. A new epoch draws new
-        augmentation and masks. Epoch None means evaluation: no augmentation, and the same masks each time.
+        It also has the static features of series, the log standard errors of hidden values, and the `sides` of hidden
+        values (whether they are limits, such as "<5"); each is None if the preprocessor does not use it. A new epoch
+        draws new augmentation and masks. Epoch None means evaluation: no augmentation, and the same masks each time.
         """
         tokens, masked, errors, sides = self.tokens(index, epoch), None, None, None
         step, at = rounding_step(tokens.length), torch.from_numpy(index)

@@ -181,8 +181,8 @@ class ObservationPreprocessor(Preprocessor):
         channels = len(self.channel_names or (None,))
         if len(self.transforms) != len(self.value_names):
             raise InputError(
-                f"there are {len(self.transforms)} transforms for {len(self.value_names)} values; give one for each "
-                "value."
+                f"there are {len(self.transforms)} transforms for {len(self.value_names)} columns of values; give one "
+                "transform for each column."
             )
         if not 1 <= len(self.value_names) * channels <= MAX_STATISTICS:
             raise InputError(

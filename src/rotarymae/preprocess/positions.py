@@ -161,12 +161,14 @@ class PositionScaling(nn.Module):
         columns: Float[Tensor, "B N P"] | None,
         origins: Float[Tensor, "B 1"],
     ) -> Float[Tensor, "B N A"]:
-        """Scale N times and P further columns in each of B rows to positions, float64 [B, N, 1 + P], time first.
+        """Scale N times and P further columns in each of B rows to positions on A = 1 + P axes, float64, time first.
+
+        A position is (number - origin) / unit. Origins and units of the columns, and the unit of time, are of training.
 
         Args:
             times: in the table's unit.
             columns: further positions in the table's units; None without any (P = 0).
-            origins: the time to subtract in each row, as `origins_of_rows` returns it.
+            origins: the origin of time of each row, as `origins_of_rows` returns it.
         """
         at = ((times.double() - origins) / self.units[0])[..., None]
         if columns is None:
@@ -227,10 +229,10 @@ def _time_unit(dataset: SeriesDataset) -> float:
 def _column_units(dataset: SeriesDataset, columns: np.ndarray) -> np.ndarray:
     """Return a unit for each of P further positions, [P]: about the distance of neighbouring places.
 
-    A unit is the span of its column divided by the number of places along one axis: k places are taken for a grid with
-    k ** (1 / P) along each axis, at most 1,000. k is the median number of different places of a series, or, if most
-    series stay at one place, the number of places of all. The span is twice the interquartile range, or the whole range
-    if that is 0. A constant column gets 1.
+    A unit is the span of its column divided by k ** (1 / P), as if k places were a grid; the divisor is at most 1,000.
+    k is the median number of different places of a series. If most series stay at one place, k is the number of
+    different places in the data set. The span is twice the interquartile range, or if that is 0, the whole range. A
+    constant column gets 1.
 
     Args:
         columns: [n, P], the further positions of all observations, in the table's units.

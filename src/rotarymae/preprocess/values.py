@@ -132,8 +132,8 @@ class ValueScaling(nn.Module):
         for name in by_name:
             if name not in dataset.value_names:
                 raise InputError(
-                    f"transforms names {name!r}, which is no column of values; choose among "
-                    f"{', '.join(dataset.value_names)}."
+                    f"the option transforms has an entry for {name!r}, which is no column of values; give entries for "
+                    f"{', '.join(dataset.value_names)} only."
                 )
         names: Any = tuple(by_name.get(name, "robust") for name in dataset.value_names)
         scaling = cls(names, len(dataset.channel_names or (None,)))
@@ -305,8 +305,8 @@ def _within(x: Float[Tensor, "*shape"], bound: Float[Tensor, "*#shape"]) -> Floa
 def _inner(part: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
     """Move values below the 1 % and above the 99 % quantile to these; return fewer than five values as they are.
 
-    Quantiles are rounded inwards to one of the values: of up to a hundred, the smallest and the largest are moved to
-    the next one, so that a single wild value has no weight.
+    Quantiles are rounded inwards to one of the values. Of up to a hundred values, the smallest and the largest thus
+    become equal to the next one, so that a single wild value has no weight.
     """
     if len(part) < 5:
         return part
@@ -320,8 +320,8 @@ def _inner(part: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
 def _wild(dataset: SeriesDataset, rows: np.ndarray, v: int, away: Float[Tensor, " n"]) -> Iterator[str]:
     """Describe, for a warning, the few values of a channel that lie extremely far from its median and all other values.
 
-    They are at most one in a thousand, or a single one. Each lies over 100 widths from the median, and over ten times
-    as far as any value that is not described.
+    At most one value in a thousand is described, but at least one may be. Each lies over 100 widths from the median,
+    and over ten times as far from it as any value that is not described.
 
     Args:
         dataset: the training set.

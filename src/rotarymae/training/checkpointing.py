@@ -71,7 +71,7 @@ class RunState:
         """Raise InputError if a count is negative, which happens only if it was read from a damaged file."""
         counts = {name: value for name, value in vars(self).items() if isinstance(value, int)}
         if min(counts.values()) < 0:
-            raise InputError(f"the checkpoint is damaged: of its counts {counts} some are below 0; use another one.")
+            raise InputError(f"the checkpoint is damaged: some of its counts are below 0, {counts}; train anew.")
 
 
 class RunFolder:

@@ -288,8 +288,8 @@ class Plan:
     def learnt(self, name: str, compared: int, seconds: float) -> float:
         """Return the number of rows from which a method such as boosting can learn in a quarter of the time left.
 
-        The number is computed from an earlier fit, as if time were proportional to it, and stored in plan.json; a
-        resumed run takes it from there. Rows are series and the copies of them that a method makes.
+        It is estimated from an earlier fit, as if time were proportional to the number of rows, and stored in
+        plan.json; a resumed run takes it from there. Rows are series and the copies of them that a method makes.
 
         Args:
             name: name of the method.
@@ -307,10 +307,10 @@ class Plan:
     def answered(self) -> tuple[np.ndarray, int] | None:
         """Return the series that there is time to predict at the end of a run, and the length to cut them to.
 
-        Without time for all, series are drawn at random by the seed of the fit, at least one. With fine-tuning they are
-        never cut, because a label belongs to a whole series. Otherwise longer series are cut, to a length at which the
-        time suffices for about eight series (or twice as many as there are, if that is fewer), but not below 2,000
-        observations.
+        If there is no time for all, series are drawn at random by the seed of the fit, at least one. With fine-tuning
+        they are never cut, because a label belongs to a whole series. Otherwise series are cut to a length at which the
+        time suffices for about eight predictions of a series (two per series, if there are fewer than four), but at
+        least 2,000 observations.
 
         Returns:
             Ascending indices of the series, and the largest number of observations of a series. None if there is time

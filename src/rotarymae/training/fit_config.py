@@ -117,7 +117,7 @@ class TrainConfig(LoopOptions):
         if (self.batch_size is None) == (self.batch_tokens is None):
             given = "neither is given" if self.batch_size is None else "both are given"
             raise InputError(
-                f"a step needs batch_size (its examples) or batch_tokens (its tokens), and {given}; give one."
+                f"the size of a batch is batch_size (examples) or batch_tokens (tokens), and {given}; give one of them."
             )
         check_fields(self, RANGES)
 
@@ -363,7 +363,7 @@ class FitConfig(
         mask_range(self.mask_ratio)
         if self.window is None and self.overlap is not None:
             raise InputError(
-                f"overlap={self.overlap} is what neighbouring windows share, but their length window is None; set it.",
+                f"overlap is {self.overlap}, and window is None; give the length window, too, or leave overlap out.",
                 settings=[("window", 4096)],
             )
         if self.window is not None and self.shared >= self.window:

@@ -360,13 +360,13 @@ class _Loop:
             self.run_folder.log(line)
 
     def _end_epoch(self, every: int) -> None:
-        """Count the epoch as done, record the validation loss, and keep the weights if it is the best so far.
+        """Count the epoch as done; compute and record the validation loss; copy the weights if it is the lowest so far.
 
-        Weights are kept only with the setting `keep_best`, and if the loss is finite. Without validation examples the
-        epoch is only counted.
+        Weights are copied, to `best_weights`, only with the setting `keep_best`. A loss that is not finite is never the
+        lowest. Without validation examples the epoch is only counted.
 
         Args:
-            every: k evaluates only one in k validation examples; above 1 if an epoch is a part of a pass.
+            every: k evaluates only one in k validation examples; 1 evaluates all.
         """
         state, config = self.state, self.config
         state.epoch, state.batch_index = state.epoch + 1, 0
