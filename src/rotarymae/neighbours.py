@@ -77,7 +77,7 @@ def neighbours(observed: Observed, positions: Float[Tensor, "S M A"], features: 
 
     A query is a time (and channel) at which values are to be predicted; only observations in its channel count. The
     first number is the straight line between the nearest observations before and after the query, read at the query's
-    time. If only one of these exists, it is the value of this one; without any, 0. `neighbours_at` lists all nine
+    time. If only one of the two exists, it is the value of that one; if none does, 0. `neighbours_at` lists all nine
     numbers.
 
     Args:

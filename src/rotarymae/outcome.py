@@ -73,8 +73,8 @@ class Outcome:
 
         The selection has the series `rows`, and always the first training series, the first scored one, and the first
         training series of each class. Data set, labels, split and validation outputs are reduced to it. The metrics get
-        an entry "sample": "series" and "scored", the numbers of all selected and of scored series; and "stretch", which
-        is `most`, or None if no series was cut.
+        the entry "sample", a dictionary: "series", the number of selected series; "scored", how many are scored;
+        and "stretch", which is `most`, or None if no series was cut.
 
         Args:
             rows: indices of the series to keep.

@@ -522,9 +522,9 @@ def fit_joint(
         alone: log evidence of the processes of single channels, summed over channels.
 
     Returns:
-        The fitted processes. The field `share`, their weight against processes of single channels, is close to 1 if
-        their log evidence is far above `alone`, and close to 0 if it is far below. It is 0 for a series with fewer than
-        two channels `present`.
+        The fitted processes. Their field `share` is the weight of their predictions against those of single channels:
+        close to 1 if their log evidence is far above `alone`, close to 0 if it is far below. It is 0 for a series with
+        fewer than two channels `present`.
     """
     score = (tables[..., 0].clamp(min=1e-4).log() * present[..., None]).sum(1)
     index = score.topk(JOINT_SHAPES, 1).indices

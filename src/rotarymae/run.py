@@ -61,9 +61,9 @@ def run_fit(
         config: all options of the training.
         out: the run folder, new or empty, or that of the run to resume.
         task: "classification", "regression", "survival", or "auto" to decide it by the labels.
-        holdout: share of the series (with labels, of those that have one) that nothing is trained on, and on which the
-            run is scored. It is not used if `split_by` is a fold, or a column that names the parts; without `split_by`,
-            fewer than ten such series are all trained on.
+        holdout: share of the series that nothing is trained on, and on which the run is scored; if there are labels, of
+            those that have one. It is not used if `split_by` is a fold, or a column that names the parts; without
+            `split_by`, fewer than ten such series are all trained on.
         split_by: a column, or a fold of a cross-validation, that decides which series are held out; None draws them.
         columns: how the table was read, {field of `TableSchema`: value}; kept with the pipeline.
         since: [S] times from which the spans of `config.early` count, NaN for none; None for the first observations.

@@ -85,8 +85,8 @@ def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> 
 
     Args:
         outcome: has the true labels, and in `predicted` the network's predictions of all series. It is changed in
-            place. `predicted` becomes the predictions of all series by the method that the fit chose; for validation
-            series, from a copy that was not trained on them. `baselines` (the other methods' predictions of the scored
+            place. `predicted` becomes the predictions of all series by the method that the fit chose; those of
+            validation series are by a training without them. `baselines` (the other methods' predictions of the scored
             series), `half_widths` and, in `metrics`, the name of the task, "intervals" and "predictor" are set.
         labels: labels of the pipeline: its classes, the scale of its numbers, or the intervals of times to an event.
         reporter: shows progress, and which method predicts; warns of classes that no scored series has.
@@ -426,14 +426,14 @@ def compare_at_hidden(
 ) -> dict[str, Any]:
     """Return the errors of the model and of other methods at hidden observations, for each column of values.
 
-    A value is compared if it was measured and all methods predict it. Not compared are values that are missing, or
-    known only to lie above or below a limit.
+    A value is compared if all methods predict it. Values that are missing, or known only to lie above or below a limit,
+    are left out.
 
     Args:
         preprocessor: the preprocessor of the model, which standardises values.
         hidden: the n hidden observations, with the V columns of values that the model predicts.
-        answers: the model's predictions of these observations, in their order. Read are its standardised means, its
-            bands, and the distances to visible observations.
+        answers: the model's predictions of these observations, in their order. Its standardised means, its bands and
+            its distances to visible observations are read.
         guesses: {method: predictions [n, V]} in the table's units; NaN where a method predicts nothing. Under "model"
             are the means of `answers`.
 

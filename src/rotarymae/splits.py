@@ -189,8 +189,8 @@ def make_split(
     validation series, by its word, group or time, it is not used at all.
 
     A test or validation part that is to be drawn is left empty in these cases: its share is 0; fewer than two series
-    are left; `by` is None and fewer than ten series have labels; or training needs each series for its class. If no
-    series would be left for training, InputError is raised.
+    are left; `by` is None and fewer than ten series have labels; or each series that is drawn is the last of its class.
+    Only a training part that would be empty, or without some class, is an error.
 
     Args:
         series: number of series S.
@@ -321,7 +321,7 @@ def some_groups(groups: np.ndarray, classes: np.ndarray | None, share: float, se
     """Choose whole groups of series to hold out, about a given share of the series, so that training keeps every class.
 
     The groups are divided at random into folds. One fold is held out, or if `share` is above 0.5, all folds but one.
-    Which fold this is, is chosen so that every class is left to training, and the share held out is nearest to `share`.
+    Of the choices that leave every class to training, the one with a share nearest to `share` is taken.
 
     Args:
         groups: [S] the group of each series, at least two different ones.
@@ -377,10 +377,10 @@ def _parts(part_of: np.ndarray, rows: np.ndarray, classes: np.ndarray | None, by
 
 
 def latest(number: np.ndarray, share: float) -> int:
-    """Return the number from which on series are held out, such as a day, so that their share is nearest to `share`.
+    """Return the number (such as a day) from which on series are held out, so that about the share `share` of them is.
 
-    It is one of `number`. All series with this number or a larger one are to be held out; those with the smallest never
-    are.
+    It is one of `number`, but never the smallest. Series with this number or a larger one are to be held out; of all
+    choices, their share is nearest to `share`.
 
     Args:
         number: int [S], one per series, at least two different ones; series with equal numbers stay together.

@@ -201,9 +201,9 @@ def traits(observed: Observed) -> tuple[Float[Tensor, "B E W"], ...]:
     """Describe the channel of each observation by three natural logarithms: of its roughness, variation and size.
 
     Variation is the standard deviation of the channel's values within the series. Size is the root mean square of these
-    values. Roughness says how jagged the curve is: how far an observation lies, as root mean square, from the straight
-    line between the two next to it, divided by the variation. For few observations it is drawn towards 1, as if there
-    were one more deviation, equal to the variation.
+    values. Roughness says how jagged the curve is: the root mean square distance of an observation from the straight
+    line between the two next to it, divided by the variation. One more distance, equal to the variation, is counted, so
+    that the roughness is near 1 for few observations.
 
     Each logarithm is limited to ±`MAX_TRAIT` (6), and 0 for missing observations. `observed` has E observations of W
     standardised numbers in each of B rows; the result is a tuple of three tensors.

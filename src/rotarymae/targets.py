@@ -185,7 +185,7 @@ def numbers_of(targets: Any, series: int) -> np.ndarray:
         first = next((i for i, label in enumerate(given.ravel()) if not is_number(label)), 0)
         raise InputError(
             f"the label {plain(given.ravel()[first])!r} of series {first * series // max(given.size, 1)} (counted from "
-            "0) is no number; a regression needs numbers. Correct it, or leave it empty."
+            "0) is no number; a regression needs numbers. Correct it, or give NaN for none."
         ) from None
     if np.isinf(numbers).any():
         first = int(np.isinf(numbers).any(1).argmax())

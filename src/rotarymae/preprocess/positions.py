@@ -163,7 +163,7 @@ class PositionScaling(nn.Module):
     ) -> Float[Tensor, "B N A"]:
         """Scale N times and P further columns in each of B rows to positions on A = 1 + P axes, float64, time first.
 
-        A position is (number - origin) / unit. Origins and units of the columns, and the unit of time, are of training.
+        A position is (number - origin) / unit. Except `origins`, which are of time, both are those of the training set.
 
         Args:
             times: in the table's unit.

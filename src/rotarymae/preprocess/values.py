@@ -115,7 +115,7 @@ class ValueScaling(nn.Module):
         """Create a scaling with the statistics of a training set; a large set is sampled.
 
         Limits ("<5") do not count as values. A channel without a value in a column gets the statistics of that column
-        over all channels. If these have none either, it gets those of the column's limits, which at least have the
+        over all channels. If no channel has a value, it gets those of the column's limits, which at least have the
         right size.
 
         Args:
@@ -320,8 +320,8 @@ def _inner(part: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
 def _wild(dataset: SeriesDataset, rows: np.ndarray, v: int, away: Float[Tensor, " n"]) -> Iterator[str]:
     """Describe, for a warning, the few values of a channel that lie extremely far from its median and all other values.
 
-    At most one value in a thousand is described, but at least one may be. Each lies over 100 widths from the median,
-    and over ten times as far from it as any value that is not described.
+    Of n values, at most n / 1000 are described, or one if that is less. Each lies over 100 widths from the median, and
+    over ten times as far from it as any value that is not described.
 
     Args:
         dataset: the training set.

@@ -86,7 +86,7 @@ def fit(
         examples: training data.
         config: settings of the training.
         validation: data that are evaluated after every epoch, with the same masks each time; None for none. If
-            `epoch_steps` shortens an epoch to a part of a pass, about as large a part of these data is evaluated.
+            `epoch_steps` shortens an epoch to a part of `examples`, about as large a part of these data is evaluated.
         folder: where log.jsonl and checkpoints are written; None keeps nothing.
         resume: "never" refuses a folder with a run in it; "auto" continues from its checkpoint, if there is one. Data
             and settings must then be the same as before, which is not checked.
