@@ -83,6 +83,7 @@ CELLS = {
     "blanks between thousands": (";", lambda v: f"{v:,.2f}".replace(",", "\u202f").replace(".", ",")),
     "apostrophes between thousands": (",", lambda v: f"{v:,.2f}".replace(",", "'")),
     "percent": (",", "{:.2f}%".format),
+    "a semicolon at the end of a line": (",", "{:.2f};".format),
     "a unit": (",", "{:.2f} mg/dL".format),
     "a unit and decimal commas": (";", lambda v: f"{v:.2f} mg/dL".replace(".", ",")),
     "a unit behind thousands": (",", "{:,.2f} MWh".format),
