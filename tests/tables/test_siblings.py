@@ -83,6 +83,7 @@ CELLS = {
     "blanks between thousands": (";", lambda v: f"{v:,.2f}".replace(",", "\u202f").replace(".", ",")),
     "apostrophes between thousands": (",", lambda v: f"{v:,.2f}".replace(",", "'")),
     "percent": (",", "{:.2f}%".format),
+    "a semicolon at the end of a line": (",", "{:.2f};".format),
     "a unit": (",", "{:.2f} mg/dL".format),
     "a unit and decimal commas": (";", lambda v: f"{v:.2f} mg/dL".replace(".", ",")),
     "a unit behind thousands": (",", "{:,.2f} MWh".format),
@@ -1097,12 +1098,3 @@ def test_few_numbered_columns_are_a_series_of_each_row_or_named_where_the_time_i
     source = open_source(tmp_path / "t.csv", numbered="bdi.")
     assert source.read(["number"])["number"].to_pylist()[:4] == [2, 4, 6, 8]
     assert "'bdi.pre' begin with 'bdi.', too, and are no part of the series" in source.notes
-
-
-def test_intervals_of_survival_are_read_at_their_begins(tmp_path):
-    table = {"start": [0, 0, 1, 0, 36, 0, 50], "stop": [50, 1, 16, 36, 39, 50, 675], "event": [1, 0, 1, 0, 1, 0, 1]}
-    table |= {"age": [-17, 6, 6, -7, -7, 2, 2], "dose": [0, 1.5, 2, 1, 3, 0, 1], "id": [1, 3, 3, 4, 4, 7, 7]}
-    pd.DataFrame(table).to_csv(tmp_path / "t.csv", index=False)
-    proposal, _ = looked_at(tmp_path / "t.csv")
-    assert (proposal.schema.time, proposal.schema.values) == ("start", ("dose",))
-    assert "intervals to 'stop' are read at their begin" in proposal.remarks["start"]

@@ -29,7 +29,7 @@ MIN_THOUSANDS = 10  # such cells, next to whole numbers below 1,000, that show w
 MIN_CODED, MAX_CODES = 20, 3  # cells such as 10127,5 whose last digits are different codes rather than tenths
 SPACED = r"^[-+]?\d{1,3}([ '’\x{00a0}\x{202f}]\d{3})+([.,]\d+)?$"  # 1 234,5 and 1'234.5
 MARKED = r"[-+]?[.,]?\d(?:[\d.,'’ \x{00a0}\x{202f}]*[\d.,])?(?:[eE][-+]?\d+)?"  # a number with any marks
-BEFORE_UNIT = rf"^({MARKED})\s*([%°µμA-Za-z\p{{Sc}}][^\d]{{0,15}})$"  # 5.1 mg/dL and 5,10 €
+BEFORE_UNIT = rf"^({MARKED})\s*([%°µμA-Za-z\p{{Sc}};][^\d]{{0,15}})$"  # 5.1 mg/dL, 5,10 € and 5.1;
 MINUS_BEHIND = r"^([.,]?\d[\d.,'’ \x{00a0}\x{202f}]*?)\s?[-−–]$"  # 1.234,56- as SAP writes it
 UPPER, LOWER = (rf"^[{mark}]=?\s*([-+−]?[.,]?\d.*)$" for mark in ("<≤", ">≥"))  # limits: the rest is a number
 OTHER_LETTERS = re.compile(r"[^\W\d_年月日時分秒]")

@@ -32,7 +32,7 @@ IDS = ("object", "obj", "oid", "star", "series", "stay", "hospitalization", "enc
        "symbol", "ticker", "source", "station", "device", "unit", "machine", "kic", "tic", "case", "animal", "id",
        "name")  # fmt: skip
 NO_IDS = {"exposure", "visit", "transit", "ccd", "detector", "field", "night", "image", "filter", "item", "code",
-          "row", "order", "candidate", "candid", "parent", "concept", "program", "location", "site",
+          "row", "order", "candidate", "candid", "parent", "concept", "program",
           "fid", "tid", "bid", "mid", "qid", "grid"}  # fmt: skip
 ID_WORD = re.compile(r"(obj|[eou]|[^aeiou]{1,3})?id|identifier")  # the last word of stay_id, uid and STID
 CODE = re.compile(r"(?<!ac|um|lu|ol|al|qu|ov|ip)(id|num|idx|index|nr|no|code|key|serial)$")  # ends bikeid; no acid
@@ -46,7 +46,7 @@ COUNTS = {"n", "nb", "num", "number", "nr", "no", "count", "size", "anzahl"}
 COUNTED = {"points", "pts", "obs", "observations", "samples", "sample", "measurements", "readings", "scans", "images",
            "image", "beat", "beats", "replicates"}  # fmt: skip
 FLAG = re.compile(
-    r"(flag|flags|quality|qualität|güte|qc)\b|"
+    r"(flag|flags|quality|qualität|güte|qc)\b|\bqn\b|"
     r"\b(quali\w+|calidad|kwaliteit|качество|qual|validity|bad|procstatus|rejected|invalid|outlier|suspect|saturated)\b"
 )
 OUTCOMES = {"futime", "survtime", "survival", "followup", "tte", "died", "death", "dead", "status", "event", "outcome",
@@ -257,17 +257,6 @@ class Column:
         return self.whole and bool(glued or (COUNTS & {*self.words} and COUNTED & {*self.words}))
 
     @property
-    def is_serial(self) -> bool:
-        """Whether the column may hold serial numbers.
-
-        These are large whole numbers, more than half of them different, whose differences have no common divisor.
-        """
-        rows, different = len(self.codes), np.unique(self.known)
-        if not (self.whole and 2 * len(different) > rows > 1 and np.median(self.known) > MIN_APART * rows):
-            return False
-        return bool(np.gcd.reduce(np.diff(different).astype(np.int64)) == 1)
-
-    @property
     def is_flag(self) -> bool:
         """Whether the name suggests quality flags, such as temp_qc, and the cells are texts or whole numbers.
 
@@ -279,12 +268,14 @@ class Column:
     def is_code(self) -> bool:
         """Whether the column holds whole numbers that name something and measure nothing, such as numbers of ships.
 
-        Its name may say so, as bikeid does, unless the numbers go up and down in small steps, as a stock index does. Or
-        the numbers show it: each occurs at least three times on average, and their range has over 1,000 times as many
-        steps as there are different numbers. False if all are below 1,000.
+        Zeros in front may say so, as in 07005. Its name may, as bikeid does, unless the numbers go up and down in small
+        steps, as a stock index does. Or the numbers show it: each occurs at least three times on average, and their
+        range has over 1,000 times as many steps as there are different numbers. False if all are below 1,000.
         """
         if not self.whole or self.known.max() < MIN_CODE:
             return False
+        if cells.is_text(self.cells.type) and cells.matches(self.cells, r"^0\d{3}").any():
+            return True
         span, steps = np.ptp(self.known), np.diff(self.known)
         if (match := CODE.search("".join(self.words[-1:]))) and (match.start() > 0 or len(self.words) > 1):
             return self.goes_one_way(np.zeros(len(self.codes))) or bool(np.median(abs(steps)) > span / 10)
@@ -300,16 +291,6 @@ class Column:
         both = np.isfinite(self.numbers) & np.isfinite(other.numbers)  # pyright: ignore
         equal = (self.numbers[both] == other.numbers[both]).all()  # pyright: ignore
         return bool(self.distinct > 2 and 2 * both.sum() > len(both) and equal)
-
-    def is_magnitude_of(self, flux: Column) -> bool:
-        """Return whether the numbers may be magnitudes of a column of fluxes: none has another sign than its flux.
-
-        Besides, at least one of the numbers must be negative, none near 0, and one flux positive.
-        """
-        if not (self.known < 0).any() or not (flux.known > 0).any() or flux.numbers is None:
-            return False
-        near = 2 * abs(self.known).min() < np.median(abs(self.known))
-        return not near and not (np.sign(self.numbers) * np.sign(flux.numbers) < 0).any()  # pyright: ignore
 
     @property
     def counts(self) -> bool:

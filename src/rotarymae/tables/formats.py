@@ -59,20 +59,10 @@ LISTED_NAME = re.compile(  # in a comment: # name 0 = scan: Scan Count
     r"(?i)[#%*]+\s*(?:name|column|col|field)?\s*(\d+)\s*[:=.)]\s*([^\s:=,;[(][^:=,;[(]*?)\s*(?::\s|[=,;[(]|$)"
 )
 _FIELD = r"(?:\\.|[^\s,=])+=(?:\"[^\"]*\"|(?:\\.|[^\s,])+)"
-NO_TABLES = {  # by a pattern in the text without comments: what it is, and how it becomes a table
-    rf"\A(?:\\.|[^\s,=])+(?:,{_FIELD})* {_FIELD}(?:,{_FIELD})* -?\d{{9,}}$": (
-        "line protocol of InfluxDB",
-        "query the database for CSV (influx query --raw, or influx -format csv -execute), or make a row of each line, "
-        "with columns for the time, the tags and the fields",
-    ),
-    r"(?i)^(?:CREATE TABLE|INSERT INTO|COPY .* FROM stdin)\b": (
-        "a dump of SQL",
-        "load it into a database, and save what SELECT gives as CSV (sqlite3 -header -csv, psql --csv, mysql --batch)",
-    ),
-    r"(?i)\A\s*<(?:\?xml|!doctype|html|gpx)\b": (
-        "XML or HTML",
-        "make a row of each element, as by pandas.read_xml or pandas.read_html, and save the data frame as CSV",
-    ),
+NO_TABLES = {  # by a pattern in the text without comments
+    rf"\A(?:\\.|[^\s,=])+(?:,{_FIELD})* {_FIELD}(?:,{_FIELD})* -?\d{{9,}}$": "line protocol of InfluxDB",
+    r"(?i)^(?:CREATE TABLE|INSERT INTO|COPY .* FROM stdin)\b": "a dump of SQL",
+    r"(?i)\A\s*<(?:\?xml|!doctype|html|gpx)\b": "XML or HTML",
 }
 HEAD_LINES = (100, 1000)  # lines of them, and as many where the first show no table
 SEPARATORS = (",", ";", "\t", "|", " ")  # between cells
@@ -139,7 +129,6 @@ class Text:
         comments: whether lines below the header that begin with "#" are comments, not rows.
         note: a text on what was guessed; "" for a plain file.
         head: the lines up to the header and with it; == does not compare them.
-        other_header: another line, counted from 1, that may name the columns; None without one. == does not compare it.
     """
 
     names: tuple[str, ...] = ()
@@ -151,7 +140,6 @@ class Text:
     comments: bool = False
     note: str = ""
     head: tuple[str, ...] = field(default=(), compare=False)
-    other_header: int | None = field(default=None, compare=False)
 
 
 def _open_unpacked(path: Path) -> io.BufferedReader:
@@ -281,25 +269,20 @@ def sniff(path: Path, format: str, header_row: int | None) -> Text:
 
     Raises:
         InputError: the file is no table ("unknown-format"), ends before the header, or its line is empty
-            ("empty-file"); most lines have more cells than the header, or none has as many ("unequal-lines"); another
-            header follows ("several-tables").
+            ("empty-file"); most lines have more cells than the header, or none has as many ("unequal-lines").
     """
     every, encoding = _beginning(path, (header_row or 0) + 4)
     _refuse_no_table(every)
     western = encoding in ("cp1252", "latin-1")
     notes = [f"read as {'Latin-1, as it is no UTF-8' if western else encoding.upper()}"] * (encoding != "utf-8")
     usual = "\t" if format == "tsv" else ","
-    every = every if header_row else _with_hashes(every)
     lines, best, start = _separated(every, usual, header_row)
     rows = [[cell.strip() for cell in row] for row in _rows_of(lines, best)]
-    tried = (best,) if any(len(row) > 1 for row in rows[start : start + 1]) else SEPARATORS
-    likely = next(filter(None, (_likely_header(_rows_of(lines, separator)) for separator in tried)), None)
-    other = f"--header-row {likely}" if likely not in (None, start + 1) else "--header-row"
     if start >= len(rows) or not rows[start]:
         raise InputError(
             f"it {'is empty in' if start < len(rows) else 'ends before'} line {start + 1}, where the names of its "
             f"columns should be. Check that it is complete and a {format} file"
-            f"{f', and which line has the names ({other})' if header_row else ''}.",
+            f"{', and which line has the names (--header-row)' if header_row else ''}.",
             code="empty-file",
         )
     header, filled = rows[start], [i for i, row in enumerate(rows) if i > start and any(row)]
@@ -311,17 +294,6 @@ def sniff(path: Path, format: str, header_row: int | None) -> Text:
     headless = header_row is None and _are_values(header, [rows[i] for i in filled])
     if filled and not headless and rows[filled[0]] != header:  # a row of units may repeat names that have none
         rows[filled[0]] = ["" if [cell] == header[k : k + 1] else cell for k, cell in enumerate(rows[filled[0]])]
-    # Numbers are no names here.
-    known = set() if headless else {name for name in header if name and not _has_number([name])}
-    another = [i for i in filled if len({*rows[i][:2]} & known) == 2]  # rows that begin with two names are headers, too
-    if strange := [i for i in another if rows[i] != header]:
-        raise InputError(
-            f"line {strange[0] + 1} begins with names of columns, as the header in line {start + 1} does, and "
-            "is another header: the file holds several tables. Save each as a file of its own; if only what is below "
-            f"that line is the table, give --header-row {strange[0] + 1}.",
-            code="several-tables",
-        )
-    filled = [i for i in filled if i not in another]
     below = [rows[i] for i in filled]
     if headless:
         names, start = _listed_names(lines[:start], len(names)) or numbered_names(len(names)), start - 1
@@ -334,7 +306,7 @@ def sniff(path: Path, format: str, header_row: int | None) -> Text:
         raise InputError(
             f"line {start + 1} names {len(names)} columns, and {'no line' if shorter else 'most lines'} below it "
             f"{'has as many' if shorter else 'have more'} cells, such as {example!r}. If the names stand in another "
-            f"line, say which ({other}){option}; else name each column, and "
+            f"line, say which (--header-row){option}; else name each column, and "
             f"{'leave no blanks within cells' if best == ' ' else f'quote cells that hold {best!r}'}.",
             code="unequal-lines",
         )
@@ -348,7 +320,8 @@ def sniff(path: Path, format: str, header_row: int | None) -> Text:
         header = [over[k] if k in spanned else name for k, name in enumerate(header)]
     lines_of_names = (header, *of_units) if len({*names}) < len(names) or len(spanned) > 1 else ()
     joined = tuple(" ".join(filter(None, parts)) for parts in zip(*lines_of_names))  # which tell columns apart together
-    names, units = (joined, ()) if joined and len({*joined, ""}) > len(joined) else (names, units)
+    apart = len(spanned) > 1 or len({*joined, ""}) > len(joined)
+    names, units = (joined, ()) if joined and apart and all(joined) else (names, units)
     cells_below = [cell.removesuffix("-").rstrip() for i in equal for cell in rows[i]]  # 1,5-
     with_comma, with_point, with_both = (
         any(re.fullmatch(pattern, cell) for cell in cells_below)
@@ -377,8 +350,7 @@ def sniff(path: Path, format: str, header_row: int | None) -> Text:
     notes += [f"a row of units below it ({', '.join(shown[:20])}{', ...' * (len(shown) > 20)})"] if shown else []
     skip = (equal[len(of_units) - 1] if of_units else start) + 1
     head_lines = tuple(lines[: start + 1])
-    other = None if headless or likely == start + 1 else likely
-    return Text(names, best, encoding, skip, comma, units, comments, ", ".join(notes), head_lines, other)
+    return Text(names, best, encoding, skip, comma, units, comments, ", ".join(notes), head_lines)
 
 
 def _separated(every: list[str], usual: str, header_row: int | None) -> tuple[list[str], str, int]:
@@ -415,21 +387,10 @@ def _separated(every: list[str], usual: str, header_row: int | None) -> tuple[li
 def _refuse_no_table(lines: Sequence[str]) -> None:
     """Raise InputError ("unknown-format") if the lines of a text file match a pattern in `NO_TABLES`."""
     text = "\n".join(line for line in lines if _is_plain(line))
-    for pattern, (what, how) in NO_TABLES.items():
+    for pattern, what in NO_TABLES.items():
         if re.search(pattern, text, re.MULTILINE):
+            how = "save its observations as CSV, one per row (by a query of the database, or pandas)"
             raise InputError(f"it is no table but {what}: {how}.", code="unknown-format")
-
-
-def _with_hashes(lines: list[str]) -> list[str]:
-    """Put "#" before the first lines of a file if they are comments with another mark, such as ";" or "HDR".
-
-    They are if at least three lines begin with one word that is no number, and all filled lines below with numbers.
-    Other lines are returned as they are.
-    """
-    words = [line.split(maxsplit=1)[:1] for line in lines]
-    count = next((i for i, word in enumerate(words) if word != words[0]), 0)
-    marked = count > 2 and not _has_number(words[0]) and all(_has_number(word) for word in words[count:] if word)
-    return [f"#{line}" for line in lines[:count]] + lines[count:] if marked else lines
 
 
 def _listed_names(lines: Sequence[str], count: int) -> tuple[str, ...]:
@@ -521,21 +482,6 @@ def _header(rows: list[list[str]], lines: Sequence[str], given: int | None) -> t
     return start, width, max(below[width], below[width + 1]) / below.total() if below else float(width > 1)
 
 
-def _first_values(rows: Sequence[Sequence[str]], filled: Sequence[int], width: int) -> int | None:
-    """Return the index of the first row of values; None without one.
-
-    A row of values has `width` cells and, in the first column in which later rows mostly have numbers, a cell that
-    begins like a number or is missing. Four more rows of values must follow, or only such rows to the end. `rows` are
-    the cells of each line, and `filled` the indices of those not blank.
-    """
-    later = [rows[i] for i in filled[-max(VALUE_ROWS, len(filled) // 4) :] if len(rows[i]) == width]
-    numeric = (k for k in range(width) if sum(_has_number(row[k : k + 1]) for row in later) > 0.9 * len(later))
-    column = next(numeric, width)
-    cells_of = [rows[i][column : column + 1] if len(rows[i]) == width else [] for i in filled]
-    values = [_has_number(cell) or bool({*map(str.strip, cell)} & {*cells.MISSING}) for cell in cells_of]
-    return next((i for k, i in enumerate(filled) if all(values[k : k + VALUE_ROWS])), None)
-
-
 def _below_preamble(rows: Sequence[Sequence[str]], filled: Sequence[int], start: int) -> int:
     """Return the index of the header, which is not `start` if that is a line of a preamble above the table.
 
@@ -546,9 +492,18 @@ def _below_preamble(rows: Sequence[Sequence[str]], filled: Sequence[int], start:
       most five rows lie between it and the values;
     - the row right above the values, if it is one of names;
     - the first row of values.
+
+    A row of values has the table's width and, in the first column in which later rows mostly have numbers, a cell that
+    begins like a number or is missing. Four more rows of values must follow, or only such rows to the end. `rows` are
+    the cells of each line, and `filled` the indices of those not blank.
     """
     width = len(rows[start]) if start < len(rows) else 0
-    first = _first_values(rows, filled, width)
+    later = [rows[i] for i in filled[-max(VALUE_ROWS, len(filled) // 4) :] if len(rows[i]) == width]
+    numeric = (k for k in range(width) if sum(_has_number(row[k : k + 1]) for row in later) > 0.9 * len(later))
+    column = next(numeric, width)
+    cells_of = [rows[i][column : column + 1] if len(rows[i]) == width else [] for i in filled]
+    values = [_has_number(cell) or bool({*map(str.strip, cell)} & {*cells.MISSING}) for cell in cells_of]
+    first = next((i for k, i in enumerate(filled) if all(values[k : k + VALUE_ROWS])), None)
     between = [i for i in filled if start < i < (first or 0)]
     if first is None or not (len(between) > VALUE_ROWS or any(len(rows[i]) != width for i in between)):
         return start
@@ -557,19 +512,6 @@ def _below_preamble(rows: Sequence[Sequence[str]], filled: Sequence[int], start:
     tops = [i for i in names if i == filled[0] or len(rows[above[above.index(i) - 1]]) != width]
     near = [i for i in tops[-1:] if len(above) - above.index(i) <= VALUE_ROWS + 1]
     return (near or [i for i in names if i == above[-1]] or [first])[0]
-
-
-def _likely_header(rows: Sequence[Sequence[str]]) -> int | None:
-    """Return the number, from 1, of the line that is most likely the header; None without one.
-
-    It is the line with most different words among those above the first row of values.
-    """
-    filled = [i for i, row in enumerate(rows) if any(cell.strip() for cell in row)]
-    widths = Counter(len(rows[i]) for i in filled[-max(VALUE_ROWS, len(filled) // 4) :])
-    width = max(widths, key=lambda w: (widths[w], w), default=0)
-    first = _first_values(rows, filled, width)
-    above = [i for i in filled if i < (first or 0) and len(rows[i]) > 1]
-    return 1 + max(above, key=lambda i: (min(len({*rows[i]}), width), i)) if above else None
 
 
 def values_in(stem: str) -> str:
@@ -819,10 +761,10 @@ def _lists_of_keys(content: Any) -> tuple[list[str], list[list[Any]]]:
     [0, "a", 1.5], [0, "b", 7.0], [1, "a", 1.6], ..., in the order of their times.
 
     All rows must be equally long, one list at least must have three rows, and there may be no other lists. The time is
-    the place in a row whose numbers or ISO dates go one way through each list; of several, the one of the most even
-    steps: Graphite writes [value, time]. Several other cells of a row are called "column 2", "column 3", ... The
-    channel is the key with the texts next to it, without words that all lists share. A single list has none, and equal
-    ones are numbered. Coordinates, as those of GeoJSON, are no such rows.
+    the first place in a row whose cells go one way through each list (`_go_one_way`): Graphite writes [value, time].
+    Several other cells of a row are called "column 2", "column 3", ... The channel is the key with the texts next to
+    it, without words that all lists share. A single list has none, and equal ones are numbered. Coordinates, as those
+    of GeoJSON, are no such rows.
     """
     lists = [*_lists_in(content)]
     widths = {len(row) if isinstance(row, list) else 0 for _, rows in lists for row in rows}
@@ -830,10 +772,10 @@ def _lists_of_keys(content: Any) -> tuple[list[str], list[list[Any]]]:
     if len(widths) != 1 or min(widths) < 2 or longest < MIN_ROWS or not all(_are_rows(rows) for _, rows in lists):
         return [], []
     width = widths.pop()
-    spreads = [max(_unevenness([row[k] for row in rows]) for _, rows in lists) for k in range(width)]
-    at, shared = int(np.argmin(spreads)), set.intersection(*({*words} for words, _ in lists))
-    if spreads[at] == np.inf or any("coordinates" in words for words, _ in lists):
+    at = next((k for k in range(width) if all(_go_one_way([row[k] for row in rows]) for _, rows in lists)), None)
+    if at is None or any("coordinates" in words for words, _ in lists):
         return [], []
+    shared = set.intersection(*({*words} for words, _ in lists))
     others = ["value"] if width == 2 else [f"column {k + 1}" for k in range(width) if k != at]
     channels = [" ".join(word for word in words if word not in shared) for words, _ in lists]
     if len({*channels}) < len(channels):
@@ -869,21 +811,12 @@ def _texts_in(content: dict[str, Any]) -> Iterator[str]:
             yield from _texts_in(part)
 
 
-def _unevenness(times: list[Any]) -> float:
-    """Return how uneven the steps of times are: the largest less the smallest, over their mean.
-
-    It is infinity for cells that are no times: these are numbers, mostly different, or ISO dates, and only rise or only
-    fall. It is 0 for ISO dates, and for one or two times.
-    """
+def _go_one_way(times: list[Any]) -> bool:
+    """Return whether cells only rise or only fall, are mostly different, and are all numbers or all ISO dates."""
     dated = all(isinstance(time, str) and re.match(dates.ISO, time) for time in times)
     if not dated and not all(isinstance(time, int | float) for time in times):
-        return np.inf
-    if len(times) < MIN_ROWS:
-        return 0.0
-    if sorted(times) not in (times, times[::-1]) or 2 * len({*times}) < len(times):
-        return np.inf
-    steps = np.zeros(1) if dated else np.diff(np.array(times, float))
-    return float(np.ptp(steps) / max(abs(steps.mean()), np.finfo(float).tiny))
+        return False
+    return sorted(times) in (times, times[::-1]) and 2 * len({*times}) >= len(times)
 
 
 def _are_rows(content: Any) -> bool:

@@ -6,6 +6,7 @@ left to the user.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 from collections import Counter
@@ -43,7 +44,7 @@ from rotarymae.tables.columns import (
 )
 from rotarymae.tables.formats import MIN_TIME_NAMES, NUMBERED, numbered_names, numbers_in, values_in
 from rotarymae.tables.schema import TableSchema, option
-from rotarymae.tables.source import DATE_PARTS, STATISTICS, Source, dates_in_parts, id_parts, open_source
+from rotarymae.tables.source import DATE_PARTS, Source, dates_in_parts, id_parts, open_source
 
 DATED = re.compile(r"\d+[-/.]\d*[-/.]?\d*")  # the beginning of 2024-03-31 and of 3/31/24
 TIME_NAME = re.compile(  # of a column whose cells were measured then: 2024-03-31, 1990, H01, 13:00, Jan
@@ -54,9 +55,8 @@ TIME_NAME = re.compile(  # of a column whose cells were measured then: 2024-03-3
 OUTCOME = "looks like an outcome"
 MIN_NUMBERED = 20  # columns of one stem that make a series of each row
 MIN_REPEATED = 4  # of one stem, whose numbers count or ascend, that look like times, as t0, t0.5, ... do
-MAX_CLASSES = 8  # columns of classes of which sets are tried
 TELLING_SHARE = 0.5  # of the variance of a column's ranks, that another explains which says what was measured
-SLACK = 0.005  # of its range, by which a column of times may differ from the times
+SLACK = 0.005  # of its spread, by which a column of times may differ from the times
 
 NOTHING = re.compile(r"^(__.*__|unnamed:? ?\d*|index|rownames?|row_?(id|number|nr)?|#|level_\d+|)$", re.IGNORECASE)
 UNITS = {"unit", "units", "uom", "valueuom", "einheit", "unidad", "unité", "unità", "eenheid"}
@@ -65,22 +65,17 @@ PLACES = {"location", "site"}  # which are ids only where they tell the rows of 
 ERROR_MARK = re.compile("^({0})|({0})$".format("|".join(sorted(ERRORS - {"sig"}, key=len, reverse=True))))
 MEANS = {"mean", "avg", "average", "median"}  # in the names of values, in the place of marks of errors
 NO_FACTS = ERRORS | {"split", "fold", "true"}
-PARTS_OF_DATES = ((1600, 2200), (1, 366), (0, 31), (0, 60))  # ranges of year, month or day of it, day or hour, more
 MARKS = {"<", ">", "<=", ">=", "≤", "≥"}  # in a column of their own
 OPERATORS = {"operator", "qualifier", "relation", "comparator", "nondetect", "nondetects"}  # flags that hold them
 CLOCKS = np.array([0.001, 1, 60, 3600, 86_400, 7 * 86_400, 2_629_746, 31_556_952])  # seconds: ms, s, ..., month, year
 PACES = np.divide.outer(CLOCKS, CLOCKS)  # of one time by another
-CYCLES = ((1, 7), (1, 12), (1, 24), (1, 60), (24, 24))  # of days, months, hours, minutes; and the hours of days
 LIMIT = re.compile(r"lim\b|\b(limit|limiting|upperlimit|limmag)\b|\b[35] sig(ma)?\b")  # in the words of a name
 SKY = {"ra", "dec"}  # coordinates only together, as Dec may be a month
 COORDINATES = ("ra", "dec", "lat", "lon", "long", "latitude", "longitude", "depth", "x", "y", "z", "altitude")
 OTHER_SENSES = {"discharge", "status", "event", "stay"}  # of a river or a battery, of a device
-MARKS_OF_TIMES = {"is", "anomaly", "attack", "fault", "failure", "alarm"}  # in the names of columns of 0 and 1
 
 # Words in the names of columns that say how long something lasted, and whether its end was seen.
-SPANS = {"duration", "dauer", "durée", "duración", "durata", "duur", "length", "elapsed", "sleep", "worked", "span"}
 DURATION = {"time", "days", "weeks", "months", "years", "hours", "duration", "survival", "lifetime", "futime", "tte"}
-INTERVALS = (("start", "stop"), ("start", "end"), ("begin", "end"), ("tstart", "tstop"), ("time1", "time2"))
 STATUS_NAMES = {"status", "event", "censored", "censoring", "died", "dead", "death", "failed"}
 
 TIME = Rule(
@@ -88,7 +83,7 @@ TIME = Rule(
      "day", "days", "hour", "hours", "minute", "minutes", "second", "seconds", "week", "month", "year", "t",
      "offset", "epoch", "zeit", "datum", "cycle", "step", "iculos", "ts", "zeitpunkt", "zeitstempel", "heure",
      "temps", "horodatage", "fecha", "hora", "tiempo", "data", "ora", "tempo", "tijd", "czas", "tid", "дата",
-     "время", "时间", "日期", "時間", "日時", "日付", "sec", "secs", "onset", "elapsed"),
+     "время", "时间", "日期", "時間", "日時", "日付", "sec", "secs", "onset", "elapsed", "start"),
     ("mid", "midpoint", "obs", "observed", "chart", "recorded", "collect", "collected", "measured", "start"),
     frozenset(ERRORS | OUTCOMES | {"zone", "to", "id", "unit", "corr"}),
 )  # fmt: skip
@@ -147,8 +142,8 @@ def _series_per_row(source: Source) -> str | None:
 
     - There are fewer than 20 numbered columns (7 if their names are times, 4 if the stem is called like a time), or
       fewer than other columns. Or the stem is "", and the numbers or dates neither rise nor fall throughout.
-    - Another column is called like a time, and is no column of words; or it holds dates that go one way and seldom
-      repeat.
+    - Another column is called like a time, and is no column of words; or it holds dates or decimal numbers that go one
+      way and seldom repeat.
     - The columns have no names, and one holds no numbers, or neighbours in a row differ more than twice as much as
       neighbours in a column (medians). The first column, which may be a label, does not count for this.
     """
@@ -174,8 +169,8 @@ def _series_per_row(source: Source) -> str | None:
         known = np.isfinite(along).any() and np.isfinite(down).any()
         if not known or np.nanmedian(along) > 2 * np.nanmedian(down):
             return None
-    dated = (c for c in seen if c.dates and 2 * c.distinct >= len(c.codes))
-    return None if any(c.goes_one_way(np.zeros(len(c.codes))) for c in dated) else stem
+    axes = (c for c in seen if (c.dates or (c.numeric and not c.whole)) and 2 * c.distinct >= len(c.codes))
+    return None if any(c.goes_one_way(np.zeros(len(c.codes))) for c in axes) else stem
 
 
 def _stems(names: Iterable[str]) -> list[str]:
@@ -337,10 +332,14 @@ class _Proposer:
         self.find_values()
         self.find_errors()
         self.find_limits()
-        if _made_up(self.source.kinds):
-            self.say_nameless()
         schema = replace(self.schema, **self.given)
         return Proposal(schema, label, group, tuple(self.doubts), self.remarks, self.seen | self.columns)
+
+    @functools.cached_property
+    def files(self) -> Column | None:
+        """The name of each row's file, if the table lies in several and has no lists; else None."""
+        several = len(self.source.paths) > 1 and not any(c.listed for c in self.columns.values())
+        return look(self.source.with_ids_of_files(), names=["file"])["file"] if several else None
 
     def take(self, role: str, column: Column | None) -> None:
         """Propose a column for a role, such as "time": note it in `self.given`, and remove it from `self.unused`.
@@ -369,9 +368,6 @@ class _Proposer:
         said = [f" Besides, {text}" for text in self.source.said_unreadable]
         if self.source.is_text and self.source.notes:
             said.append(f" The file is read thus: {'; '.join(self.source.notes)}.")
-        if self.source.other_header is not None:
-            line = self.source.other_header
-            said.append(f" If line {line} names the columns: {option('header_row', line)}.")
         return f"{', '.join(held) or 'no others'}.{''.join(said)}"
 
     # ── time ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -387,8 +383,7 @@ class _Proposer:
                 several formats ("time-text").
         """
         if "time" not in self.named:
-            self.take("time", self.begin_of_intervals() or self.likely_time())
-            self.refuse_dates_without_year()
+            self.take("time", self.likely_time())
             if "time" not in self.given:
                 melt = sum(bool(TIME_NAME.fullmatch(name)) for name in self.columns) > len(self.columns) / 2
                 advice = " The names of its columns are times: make a row of each first (pandas.melt)." if melt else ""
@@ -432,7 +427,7 @@ class _Proposer:
     def find_clock(self, time: Column) -> None:
         """Propose the column of times of day next to `time`, the column of times, if that holds whole days.
 
-        A column that is called like a clock is taken. If there is none, as in other languages, it is the only column
+        A column that is called like a clock is taken. If there is none, as in other languages, it is the first one
         whose times of day ascend within each day (`goes_on_within_days`).
         """
         if time.days is None or (np.nan_to_num(time.days) % 1).any():
@@ -440,66 +435,30 @@ class _Proposer:
         clocks = [c for c in self.unused.values() if c.clock]
         named = [c for c in clocks if CLOCK.fits(c.words)]
         others = [c for c in clocks if self.goes_on_within_days(c, time)] if not named else []
-        self.take("clock", next(iter(named), others[0] if len(others) == 1 else None))
+        self.take("clock", next(iter(named + others), None))
         self.remarks.on((c.name for c in clocks if c.name in self.unused), f"--clock, if of {time.name!r}")
 
     def goes_on_within_days(self, clock: Column, time: Column) -> bool:
         """Return whether a column holds times of day before 24:00 that ascend in the consecutive rows of one day.
 
-        `time` is the column of days. False for a column that is called like a duration or a statistic, such as a
-        maximum.
+        `time` is the column of days, some of which must have several rows.
         """
-        if {*clock.words} & {*SPANS, *STATISTICS}:
-            return False
         with suppress(InputError):
             spent = dates.with_clock(dates.Times(np.zeros(self.rows)), clock.cells, clock.name).values
             known = spent[np.isfinite(spent)]
             steps = np.diff(spent)[np.diff(time.codes) == 0]
-            return bool(len(known) and (known >= 0).all() and (known < 1).all() and (steps > 0).all())
+            return bool(len(steps) and (known >= 0).all() and (known < 1).all() and (steps > 0).all())
         return False
-
-    def begin_of_intervals(self) -> Column | None:
-        """Return the column of begins in a table of intervals (start, stop, event), as in survival data; else None.
-
-        Begins and ends are columns of numbers not used so far that have the names of a pair, such as start and
-        stop. Each begin must lie before its end. Another column must be called like an event, and have at most two
-        different cells. The column of ends is taken off the unused columns.
-        """
-        events = [c for c in self.unused.values() if {*c.words} & STATUS_NAMES and c.distinct <= 2]
-        numbers = {c.name.lower(): c for c in self.unused.values() if c.numeric}
-        for begin, end in ((numbers.get(first), numbers.get(last)) for first, last in INTERVALS):
-            if begin and end and events and (begin.numbers < end.numbers).all():  # pyright: ignore
-                text = f"intervals to {end.name!r} are read at their begin; times to an event want a row per series"
-                self.remarks.on([begin.name], f"{text} (--objects, --duration, --event)")
-                self.unused.pop(end.name)
-                return begin
-        return None
-
-    def refuse_dates_without_year(self) -> None:
-        """Raise InputError ("no-time") if the times are days of the month, next to months but no years.
-
-        The columns are known by their names (`DATE_PARTS`); months must be numbers from 1 to 12, and days from 1 to 31.
-        """
-        time = self.column("time")
-        names = {name.lower(): name for name in self.columns}
-        year, month, day = (next((w for w in DATE_PARTS[p][0] if w in names), "") for p in ("year", "month", "day"))
-        if time is None or time.name != names.get(day) or year or not month:
-            return
-        if set(self.columns[names[month]].known) <= {*range(1, 13)} and set(time.known) <= {*range(1, 32)}:
-            text = f"{names[month]!r} and {time.name!r} are dates without a year: add a column of years, or name"
-            raise InputError(f"{text} another time by --time. There are {self.described(self.columns)}", code="no-time")
 
     def likely_time(self) -> Column | None:
         """Return the column that is most likely the time, of those not used so far; None if no column may be.
 
-        Candidates hold dates, or are called like times and hold numbers or times of day. Dates that stay the same
-        within blocks of ids, such as dates of birth, are candidates only if all do. The likeliest is filled in more
-        than half of the rows; of several such, it is no clock if there are dates, then accepted by `in_order`, then has
-        the best name.
-
-        If the likeliest holds numbers, other than Julian dates, a column of dates that changes as often replaces it, if
-        that is called like a time or the numbers only count. If its numbers go up and down, the column that `ascending`
-        returns replaces it, if there is one.
+        Candidates hold dates, or are called like times and hold numbers or times of day. Those that stay the same
+        within blocks of ids or files, such as dates of birth, are candidates only if all do. The likeliest is filled in
+        more than half of the rows; of several such, it is no clock if there are dates, then plain, then accepted by
+        `in_order`, then has the best name. Plain are Julian dates, and dates that change nearly as often as the others;
+        these must be called like times, unless all numbers that are called so only count. If the numbers of the
+        likeliest go up and down, the column that `ascending` returns replaces it, if there is one.
 
         Without candidates, it is a column of texts that is called like a time, else the one of `ascending`, else a
         column of one date.
@@ -514,22 +473,23 @@ class _Proposer:
             text = next((c for c in self.unused.values() if c.text and TIME.fits(c.words)), None)
             return text or self.ascending() or next((c for c in self.unused.values() if c.dates), None)
 
-        def rank(c: Column) -> tuple[Any, ...]:
-            """Return the sort key of a column, smallest for the likeliest: mostly missing, clock, out of order, name.
+        often = 0.9 * max(c.runs for c in named or dated)
+        counted = all(c.counts or c.dates for c in named)
 
-            The first three are booleans, and the last is the rank of the name, by which a better name is smaller.
+        def rank(c: Column) -> tuple[Any, ...]:
+            """Return the sort key of a column, smallest for the likeliest: four booleans, and the rank of its name.
+
+            They are whether it is mostly missing, a clock next to dates, not plain, and out of order.
             """
             empty, clock = 2 * (c.codes >= 0).sum() <= len(c.codes), not c.dates and bool(dated) and c.clock
-            return empty, clock, not self.in_order(c), TIME.rank(c.words)
+            plain = c.dates and (counted or c in named) and len(c.formats) < 2 and c.runs > often
+            plain = plain or TIME.rank(c.words) < TIME.words.index("time")
+            return empty, clock, not plain, not self.in_order(c), TIME.rank(c.words)
 
         blocks = [c for c in self.unused.values() if looks_like_id(c.name) and c.in_blocks and c.distinct > 1]
-        of_rows = [c for c in dated if all(c.varies(block.codes) for block in blocks)] or dated  # and not of births
-        best = min([c for c in [*named, *dated] if c in of_rows or not c.dates], key=rank)
-        # Dates are plainer than numbers, except Julian ones, where they change from row to row like these.
-        if not best.dates and TIME.rank(best.words) >= TIME.words.index("time"):
-            usual = named + (dated if best.counts else [])
-            plain = (c for c in usual if c.dates and len(c.formats) < 2 and c.runs > 0.9 * best.runs)
-            best = next(plain, best)
+        blocks += [self.files] if self.files else []
+        likely = [*named, *dated]
+        best = min([c for c in likely if all(c.varies(block.codes) for block in blocks)] or likely, key=rank)
         if not self.in_order(best):
             if (other := self.ascending()) is not None:
                 return other
@@ -615,19 +575,12 @@ class _Proposer:
                     self.doubts.append("no column of ids is seen: the table is read as one series (else --id COLUMN)")
         id, time = self.column("id"), self.column("time")
         self.series = np.zeros(self.rows, np.int64) if id is None else id.codes
-        if id is None and several_files and time is not None and not time.listed:
-            self.series = look(self.source.with_ids_of_files())["file"].codes
+        if id is None and self.files and time is not None:
+            self.series = self.files.codes
         series, several = count_keys(self.series), count_keys(self.times) > 1
         if id is not None and "id" not in self.named and several and 1 < series < self.rows:
-            if count_keys(self.series, self.times) == series:
-                self.remarks.on([id.name], "each has a single time: is it the id of series?")
-            steps = np.diff(np.zeros(1) if self.time_values is None else self.time_values)
-            goes_on = len(steps) > 0 and bool((steps > 0).mean() > 0.99)
-            if goes_on and id.in_blocks:  # without longer gaps between its blocks, as there are between stays
-                border = np.diff(id.codes) != 0
-                goes_on = self.is_state(id) and np.median(steps[border]) <= MIN_RUN * np.median(steps[~border])
-            text = "the times go on from each to the next: states of one object? (--id file)"
-            self.remarks.on([id.name] * bool(goes_on), text)
+            single = count_keys(self.series, self.times) == series
+            self.remarks.on([id.name] * single, "each has a single time: is it the id of series?")
 
     def id_by_name(self) -> Column | None:
         """Return the column, of those not used so far, that is called like an id and tells series apart best; or None.
@@ -636,13 +589,11 @@ class _Proposer:
         Columns of the best name whose equal cells follow one another are compared first. If there are none, the columns
         are compared that best tell apart the rows of one time. The one with the most different cells is taken, then the
         one of the best name. The others with more or fewer different cells become `self.other_ids`.
-
-        If several rows of one id and time belong to parts of an object, the column that names the parts is returned
-        instead (`names_of_parts`).
         """
         free, n = self.unused.values(), self.rows
         named = [c for c in free if looks_like_id(c.name) and c.distinct > 0 and (c.formats or not c.dates)]
-        named = [c for c in named if (c.distinct > 1 or ID.fits(c.words)) and not self.is_unit(c)]
+        single = len(self.source.paths) < 2  # of several files, each tells more than what is equal in all
+        named = [c for c in named if (c.distinct > 1 or (single and ID.fits(c.words))) and not self.is_unit(c)]
         # An id of every row is none of a series.
         time = self.column("time")
         lists = time is not None and time.listed
@@ -660,14 +611,7 @@ class _Proposer:
         apart = [c for c in named if unlike[c.name] > 0.98 * max(unlike.values())]
         best = max(blocks or apart, key=lambda c: (c.distinct, -ID.rank(c.words)))
         self.other_ids = [c for c in (named if blocks else apart) if c.distinct != best.distinct]
-        values = [c for c in free if c.numeric and c.distinct > 1 and not (c.is_error or looks_like_id(c.name))]
-        single = best.distinct == 1 and any(VALUE.fits(c.words) for c in values)  # one value in each row, whatever else
-        part = self.names_of_parts(best.codes) if len(values) > 1 and not single else None
-        if part is None:
-            return best
-        self.other_ids.insert(0, best)
-        self.remarks.on([part.name], f"tells apart rows of one {best.name} and time")
-        return part
+        return best
 
     def id_by_shape(self) -> Column | None:
         """Return a column, of those not used so far, that looks like ids by its cells, not by its name; or None.
@@ -675,7 +619,7 @@ class _Proposer:
         It holds texts or whole numbers, none missing. Equal cells come in blocks, of three rows or more on average, and
         are no state of one object (`is_state`). Of several columns, one with more than one time for each id goes first,
         then texts, then the one with the most different cells. Without such a column, it is one that tells apart the
-        rows of one time (`names_of_parts`). A remark says which of the two it is.
+        rows of one time (`name_in_time`). A remark says which of the two it is.
         """
         blocks = [c for c in self.objects if (c.text or c.whole) and c.distinct > 1 and not c.listed]
         blocks = [c for c in blocks if (c.codes >= 0).all() and c.in_blocks and self.rows / c.runs >= MIN_RUN]
@@ -685,16 +629,17 @@ class _Proposer:
             best = max(blocks, key=lambda c: (c.text, c.distinct, bool({*c.words} & PLACES)))
             why = "its rows come in blocks"
         else:
-            best, why = self.names_of_parts(np.zeros_like(self.times)), "it tells apart rows of one time"
+            best, why = self.name_in_time(), "it tells apart rows of one time"
         if best is not None:
             self.remarks.on([best.name], why)
         return best
 
     @property
     def objects(self) -> list[Column]:
-        """The columns not used so far that may name objects: no dates, clocks, flags, labels, units or passbands."""
+        """The columns not used so far that may name objects: no times, flags, labels, units or passbands."""
         free = [c for c in self.unused.values() if not (c.dates or c.clock or c.is_flag or self.is_unit(c))]
-        return [c for c in free if not (LABEL.fits(c.words) or {*c.words} & {*PASSBANDS})]
+        free = [c for c in free if not (LABEL.fits(c.words) or {*c.words} & {*PASSBANDS})]
+        return [c for c in free if not (c.whole and TIME.fits(c.words))]
 
     def is_state(self, column: Column) -> bool:
         """Return whether a column's blocks of equal cells are states of one object, such as quality codes or years.
@@ -720,29 +665,24 @@ class _Proposer:
         return column.distinct == 1 or any(count_keys(c.codes, column.codes) == c.distinct for c in channels)
 
     def called_unit(self, column: Column) -> bool:
-        """Return whether a column of texts is called like units, or like another column with a U: VSORRES, VSORRESU."""
+        """Return whether texts or codes are called like units, or like another column with a U: VSORRES, VSORRESU."""
         other = column.name.removesuffix("U")
-        return column.text and bool({*column.words} & UNITS or (other != column.name and other in self.columns))
+        named = {*column.words} & UNITS or (other != column.name and other in self.columns)
+        return bool(named) and (column.text or column.is_code)
 
-    def names_of_parts(self, objects: np.ndarray) -> Column | None:
-        """Return the column that names parts of objects, such as the inverters of a plant; None without one.
+    def name_in_time(self) -> Column | None:
+        """Return the column of texts, places or codes that tells apart the rows of one time, of one channel at most.
 
-        Columns not used so far are tried. Each name must belong to one object. A name and a time, or else these and a
-        channel, must identify more than 98 % of the rows, and an object in place of the name less than 90 %. The column
-        holds texts, or is called like a place and may hold whole numbers. Of several, the one with the most names is
-        returned.
-
-        Args:
-            objects: [rows], a code of each row's object; all 0 for a single one.
+        Columns not used so far are tried. Times and names, or else these and channels, must identify more than 98 % of
+        the rows, and times without the names less than 90 %. Of several, the one with the most names is returned.
         """
-        names = [c for c in self.objects if not CHANNEL.fits(c.words)]
-        places = [c for c in names if {*c.words} & PLACES and c.repeats and (c.text or c.whole)]
-        names = [c for c in names if c in places or (c.text and c.distinct <= self.rows / MIN_RUN)]
-        names = [c for c in names if count_keys(objects) < c.distinct == count_keys(objects, c.codes)]
+        names = [c for c in self.objects if not CHANNEL.fits(c.words) and c.distinct > 1]
+        names = [c for c in names if c.distinct <= self.rows / MIN_RUN]
+        names = [c for c in names if c.text or c.is_code or (c.whole and {*c.words} & PLACES)]
         channels = [c for c in self.unused.values() if c.text and CHANNEL.fits(c.words) and not looks_like_id(c.name)]
         for keys in ([self.times], *([self.times, c.codes] for c in channels)):
             apart = [c for c in names if count_keys(c.codes, *keys) > 0.98 * self.rows]
-            if apart and count_keys(objects, *keys) < 0.9 * self.rows:
+            if apart and count_keys(*keys) < 0.9 * self.rows:
                 return max(apart, key=lambda c: c.distinct)
         return None
 
@@ -768,19 +708,10 @@ class _Proposer:
         group = next((c.name for c in candidates if c in fixed and 1 < c.distinct < count), None)
         if group is not None:
             self.remarks.on([group], "repeats across series, which a random split puts on both sides: --split-by?")
-        for c in self.other_ids:
-            if max(c.distinct, count) < count_keys(self.series, c.codes) <= self.rows / MIN_RUN:
-                self.remarks.on(
-                    [c.name], f"a second id: {self.id_with(c)} joins both, unless one names what was measured"
-                )
         numeric = {name: c for name, c in self.varying.items() if c.numeric}
         outcomes = [name for name, c in numeric.items() if self.is_outcome(c)]
         self.outcomes = outcomes if any(not looks_like_id(name) for name in numeric.keys() - {*outcomes}) else []
         self.varying_numbers = {name: c for name, c in numeric.items() if name not in self.outcomes}
-        parts = (c for c in fixed if c.distinct > 1 and ({*c.words} & {*PASSBANDS} or self.called_unit(c)))
-        if (part := next(parts, None)) is not None:
-            text = f"{option('id', group or 'file')} {option('channel', part.name)}"
-            self.remarks.on([part.name], f"if several series are of one object: {text}")
         facts = [c for c in fixed if c not in self.other_ids]
         label, static = _of_series(facts, count, None, self.remarks)
         self.remarks.on(self.outcomes, OUTCOME)
@@ -789,16 +720,13 @@ class _Proposer:
         return label, group
 
     def is_outcome(self, column: Column) -> bool:
-        """Return whether a column of numbers that change within series looks like an outcome or a label of times.
+        """Return whether a column of numbers that change within series is called like an outcome, such as died.
 
-        Its name decides, such as died. If the name has another sense, as discharge of a river, many different numbers
-        in each series make it no outcome. A column of at most two whole numbers, such as 0 and 1, is also an outcome if
-        its name is one of events in time, such as is_anomaly.
+        If the name has another sense, as discharge of a river, many different numbers in each series make it none.
         """
-        if looks_like_outcome(column.name):
-            several = count_keys(self.series, column.codes) > 2 * count_keys(self.series) and not column.names_classes
-            return not (several and OUTCOMES.intersection(column.words) <= OTHER_SENSES)
-        return column.whole and column.distinct <= 2 and not MARKS_OF_TIMES.isdisjoint(column.words)
+        several = count_keys(self.series, column.codes) > 2 * count_keys(self.series) and not column.names_classes
+        measured = several and OUTCOMES.intersection(column.words) <= OTHER_SENSES
+        return looks_like_outcome(column.name) and not measured
 
     # ── channel and values ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -831,8 +759,8 @@ class _Proposer:
             text = f"{untimed:,} of {self.rows:,} rows seen have no time"
             self.doubts.append(f"{text}: static values? (--untimed static)")
         self.maybe_values = [c for c in self.maybe_values if c is not channel]
-        text = "codes that name something"
-        self.leave_out([c for c in self.maybe_values if c.is_code], text)
+        classes = [c for c in self.maybe_values if LABEL.fits(c.words) and c.names_classes and len(c.name) > 1]
+        self.leave_out([c for c in self.maybe_values if c.is_code or c in classes], "codes that name something")
         spread = any(_bare_name(self.unused[name].words) == "" for name in self.errors)  # of the values next to it
         alone = {"n", "count"} if spread else set()
         counts = [c for c in self.maybe_values if c.counts_measurements or alone & {"".join(c.words)}]
@@ -847,15 +775,8 @@ class _Proposer:
         self.leave_out(again, "repeats the numbers of another column")
         if "positions" not in self.named:
             self.find_scale(channel)
-        if time is not None:  # times of other values are called as it is, and do not keep pace with it
-            said = [c for c in self.maybe_values if self.says_time(c)]
-            axes = [c for c in said if not c.whole and self.unit_of_time(c) and not self.keeps_pace(c)]
-            self.leave_out([c for c in said if c not in axes], "repeats the times")
-            self.leave_out(axes, f"times other than {time.name!r}: values measured at these need rows of their own")
-        if _made_up(self.source.kinds):
-            self.leave_out([c for c in self.maybe_values if c.is_serial], text)
-        counted = [c for c in self.maybe_values if c.distinct > MOST_STATES and c.counts and self.is_state(c)]
-        self.leave_out(counted, "numbers blocks of rows; if each block is a series: --id")
+        if time is not None:
+            self.leave_out([c for c in self.maybe_values if self.says_time(c)], "repeats the times")
 
     def leave_out(self, columns: Sequence[Column], text: str) -> None:
         """Take columns off the possible values, with the remark `text`, unless no other would be left."""
@@ -881,10 +802,12 @@ class _Proposer:
         roles = {*self.errors, *self.limits, *self.outcomes, *self.flags}
         free = [c for name, c in self.varying.items() if name not in roles]
         usual = [c for c in free if 1 < c.distinct <= MAX_CHANNELS and c.repeats and not (c.dates or c.clock)]
-        usual = [c for c in usual if (c.whole or c.text) and ({*c.words} & {*PASSBANDS} or not self.is_state(c))]
+        usual = [c for c in usual if c.text or (c.whole and not TIME.fits(c.words))]
+        usual = [c for c in usual if {*c.words} & {*PASSBANDS} or not self.is_state(c)]
         units = [c for c in self.unused.values() if self.is_unit(c)]  # of which a channel has one
         named = [c for c in usual if CHANNEL.fits(c.words) or (units and LABEL.fits(c.words))]
-        named = [c for c in named if not (looks_like_id(c.name) or (c.numeric and VALUE.fits(c.words)))]
+        measured = [c for c in named if c.numeric and VALUE.fits(c.words) and not c.is_code]
+        named = [c for c in named if c not in measured and not (looks_like_id(c.name) or self.called_unit(c))]
         if named:
             mixed = {c.name: any(unit.varies(c.codes) for unit in units) for c in named}
             return min(named, key=lambda c: (mixed[c.name], self.repeated_rows(c.codes), CHANNEL.rank(c.words)))
@@ -932,12 +855,9 @@ class _Proposer:
             text = f"{bare:,} of {self.rows:,} rows seen repeat the {what} of another"
             texts = [c for name, c in self.varying.items() if c.text and name not in {*self.flags, *self.outcomes}]
             classes = [c for c in [*texts, *self.maybe_values] if c.names_classes or c.name in self.coordinates]
-            classes = [c for c in classes if c is not channel][:MAX_CLASSES]
-            sets = itertools.chain.from_iterable(itertools.combinations(classes, count) for count in (1, 2, 3))
-            apart = next((some for some in sets if self.repeated_rows(*keys, *(c.codes for c in some)) < bare / 20), ())
-            if apart:
-                names = listed([c.name for c in apart])
-                text += f", but for {names}: if these say which object it is, {self.id_with(*apart)}"
+            alone = (c for c in classes if c is not channel and self.repeated_rows(*keys, c.codes) < bare / 20)
+            if (apart := next(alone, None)) is not None:
+                text += f", but for {apart.name!r}: if it says which object it is, {self.id_with(apart)}"
             self.doubts.append(text)
 
     def id_with(self, *columns: Column) -> str:
@@ -953,60 +873,40 @@ class _Proposer:
 
         It does in each of these cases:
 
-        - Its numbers keep pace with the times or other dates (`keeps_pace`), as ages do.
+        - Its numbers keep pace with the times (`keeps_pace`), as ages do.
         - They count the rows, and may begin again, as those of trials do.
         - They are days such as 20240331.5, and go one way within series.
-        - They go one way within series, with one number for each time. Besides, the column is called like a time or
-          ends in the same word as the column of times, or its numbers are consecutive whole ones with one time for
-          each.
+        - They go one way within series, with one number for each time. Besides, the column is called like a time, or
+          its numbers are consecutive whole ones with one time for each.
         """
         if column.numbers_rows or (column.packs_days and column.goes_one_way(self.series)):
             return True
-        named, codes = TIME.fits(column.words) or self.unit_of_time(column), column.codes
+        named, codes = TIME.fits(column.words), column.codes
         again = False
         if (named or column.counts) and column.goes_one_way(self.series):  # which is seen soonest
             both = count_keys(self.series, codes, self.times)
             again = both == count_keys(self.series, self.times) and (named or both == count_keys(self.series, codes))
         return again or self.keeps_pace(column)
 
-    def unit_of_time(self, column: Column) -> bool:
-        """Return whether a column's name ends like that of the time, perhaps in its unit: "Cond ml" next to "UV ml".
-
-        Only the last words are compared. False if the time's name is a single word.
-        """
-        time = self.column("time")
-        return time is not None and len(time.words) > 1 and time.words[-1:] == column.words[-1:]
-
     def keeps_pace(self, column: Column) -> bool:
-        """Return whether a column holds the times of the rows, or another column's dates, in another unit (`in_step`).
-
-        The numbers may be rounded, and count from anywhere in each series, as hours since its start do.
-        """
-        days = [c.days for c in self.unused.values() if c.dates and c.distinct >= MIN_ASCENDING]
-        known = [times for times in (self.time_values, *days) if times is not None]
-        return column.numbers is not None and any(self.in_step(column.numbers, times) for times in known)
-
-    def in_step(self, numbers: np.ndarray, times: np.ndarray) -> bool:
-        """Return whether numbers are times in another unit, up to rounding and a shift per series; float64 [rows]."""
-        known = np.isfinite(times) & np.isfinite(numbers)
-        times, numbers, series = times[known], numbers[known], self.series[known]
-        if len(different := np.unique(numbers)) < MIN_ASCENDING or series.min() < 0:
+        """Return whether a column holds the times in another unit, nearly, and counted from anywhere in each series."""
+        if column.numbers is None or self.time_values is None or column.distinct < MIN_ASCENDING:
             return False
+        known = np.isfinite(self.time_values) & np.isfinite(column.numbers) & (self.series >= 0)
+        times, numbers, series = (each[known] for each in (self.time_values, column.numbers, self.series))
         sizes = np.maximum(np.bincount(series), 1)
         times, numbers = (each - (np.bincount(series, each) / sizes)[series] for each in (times, numbers))
         pace = (times * numbers).sum() / max((times**2).sum(), np.finfo(float).tiny)
-        if not (abs(pace / PACES - 1) < SLACK).any():
-            return False
-        step = 1.01 * np.diff(different).min()  # to which they are rounded
-        near = max(SLACK * np.ptp(numbers), step if step < 4 * SLACK * np.ptp(numbers) else 0)
-        return bool(np.ptp(numbers - pace * times) < near)
+        step = np.diff(np.unique(numbers), prepend=-np.inf).min()  # to which they are rounded
+        near = np.std(numbers - pace * times) < max(SLACK * np.std(numbers), step / 3)
+        return bool(near and (abs(pace / PACES - 1) < SLACK).any())
 
     def find_values(self) -> None:
         """Propose the columns of values, and whether the table is wide, with a channel in each; set `self.values`.
 
         If the user called the table wide, all possible values, `self.maybe_values`, are proposed. Otherwise it is the
         likeliest column alone (`likely_values`). Without one, it is all possible values, as channels of a wide table;
-        or, next to a column of channels, those of them that lack the fewest cells.
+        or, next to a column of channels, those of them that lack a tenth of the cells at most, or the fewest.
 
         Raises:
             InputError: no column could hold values ("no-values").
@@ -1022,66 +922,23 @@ class _Proposer:
                 read, self.given["wide"] = self.maybe_values, True
             else:
                 gaps = [int(np.isnan(c.numbers).sum()) for c in self.maybe_values]  # pyright: ignore
-                read = [c for c, gap in zip(self.maybe_values, gaps) if gap == min(gaps)]
+                few = max(min(gaps), self.rows // 10)
+                read = [c for c, gap in zip(self.maybe_values, gaps) if gap <= few]
                 lacking = (c.name for c in self.maybe_values if c not in read)
                 self.remarks.on(lacking, "cells are missing: next to a channel, a row needs all of its values")
             self.given["values"] = tuple(c.name for c in read)
         values = self.values = self.given.get("values", self.schema.values)
         self.say_units(channel)
-        self.say_spans([c for c in map(self.columns.get, values) if c is not None])
         id = self.column("id")
         if id is not None and not (channel or self.given.get("wide") or "id" in self.named or looks_like_id(id.name)):
             self.remarks.on([id.name], "if it names quantities measured, and no objects: --id file, --channel")
-        if len(values) == 1 and (value := self.columns.get(values[0])) is not None:
-            flux = (c.name for c in self.maybe_values if c.name != value.name and value.is_magnitude_of(c))
-            self.remarks.on(flux, f"fluxes of which {value.name!r} was made, with their signs? (--values)")
         for stem, names in {"": [*filter(TIME_NAME.fullmatch, values)], **_repeated(values)}.items():
             if len(names) > max(MIN_TIME_NAMES - 1, len(values) / 2) and not _made_up(self.source.kinds):
                 how = f", or a series of each row by {option('numbered', stem)}" if stem else ""
                 text = f"{listed(names, 3)} are read as channels; if the names say times, make a row of each first"
                 self.doubts.append(f"{text} (pandas.melt){how}")
         if self.given.get("wide"):
-            self.say_marks([self.columns[name] for name in values])
             self.remarks.on(self.errors, "like standard errors, which need a table with one row for each value")
-
-    def say_spans(self, values: Sequence[Column]) -> None:
-        """Remark which columns of values hold the time between a row's time and its date in another column."""
-        time = self.column("time")
-        dated = [c for c in self.unused.values() if c.dates and c.days is not None and c.distinct >= MIN_ASCENDING]
-        for other in dated if time is not None and time.days is not None else ():
-            span = abs(other.days - self.time_values)  # pyright: ignore
-            spans = [c for c in values if c.numbers is not None and self.in_step(c.numbers, span)]
-            text = f"the time from {time.name!r} to {other.name!r}"  # pyright: ignore
-            self.remarks.on((c.name for c in spans), text)
-            values = [c for c in values if c not in spans]
-
-    def say_marks(self, values: Sequence[Column]) -> None:
-        """Remark which of the columns of values only mark the rows in which another is 0 or missing."""
-        marks: dict[bytes, list[str]] = {}  # by the rows that are like the first
-        for c in values:
-            if c.whole and c.distinct == 2 and np.isfinite(c.numbers).all():  # pyright: ignore
-                marks.setdefault((c.codes == c.codes[0]).tobytes(), []).append(c.name)
-        for c in values:
-            empty = np.nan_to_num(c.numbers) == 0  # pyright: ignore
-            names = marks.get((empty == empty[0]).tobytes(), []) if c.distinct > 2 else []
-            text = f"only marks rows in which {c.name!r} is 0 or missing; if nothing was measured, leave them out first"
-            self.remarks.on(names, text)
-
-    def say_nameless(self) -> None:
-        """Remark which columns without names may be parts of dates, or errors of the column before."""
-        parts: list[str] = []
-        for c in self.columns.values():
-            first, last = PARTS_OF_DATES[min(len(parts), len(PARTS_OF_DATES) - 1)]
-            fits = c.whole and first <= c.known.min() and c.known.max() <= last
-            if not fits and len(parts) > 1:
-                break
-            parts = [*parts, c.name] if fits else []  # one alone is no year
-        text = "like a part of dates: name these in a first line, as by year,month,day,hour or year,doy,hour"
-        self.remarks.on(parts if len(parts) > 1 else [], text)
-        values, errors = ([self.columns[name] for name in self.values[start::2]] for start in (0, 1))
-        small = [(c.known > 0).all() and 5 * c.known.max() < np.median(abs(v.known)) for v, c in zip(values, errors)]
-        if len(values) == len(errors) and all(small):
-            self.remarks.on((c.name for c in errors), "may be the error of the column before (--values, --errors)")
 
     def likely_values(self, channel: Column | None) -> list[Column]:
         """Return those of the possible values, `self.maybe_values`, that stand out, the likeliest first; or [].
@@ -1205,43 +1062,29 @@ class _Proposer:
 
 
 def _parts_of_dates(time: Column, columns: Iterable[Column]) -> list[str]:
-    """Return the names of columns that only repeat a part of the times, such as the month.
+    """Return the names of columns that only repeat a part of the dates in `time`, such as the month; [] without dates.
 
-    Columns that are called like ids are passed over. The parts are, as numbers that may differ by a constant,
-
-    - of dates: year, month, day, hour, weekday and day of the year, all whole;
-    - of decimal years, such as 2024.25: year and month, both whole;
-    - of other numbers: a cycle that begins again, such as the days of a week, and the hour, if the unit is a day.
-
-    Texts are parts of dates if there is one for each month or weekday, more than four, and they do not come in blocks.
+    As whole numbers, which may differ by a constant, the parts are year, month, day, hour, weekday and day of the year.
+    As texts they are months or weekdays, more than four, which do not come in blocks. Columns that are called like ids
+    are passed over.
     """
-    varying = [c for c in columns if c.distinct > 1 and not looks_like_id(c.name)]
-    words: list[str] = []
-    whole = [c for c in varying if c.whole]
-    stamps: Any = time.numbers
-    if stamps is not None and not time.whole and (abs(time.known - 2000) < 1000).all():
-        parts = [(stamps, 9999), (12 * stamps, 12)]
-        whole = [c for c in whole if c.distinct > 2]
-    elif stamps is not None:
-        parts = [(pace * stamps, size) for pace, size in CYCLES if pace * np.ptp(time.known) > 2 * size]
-        whole = [c for c in varying if c.numeric and c.distinct > MOST_STATES and np.ptp(c.known) > 1]
-    elif time.days is None:
+    if time.days is None:
         return []
-    else:
-        stamps = dates.as_dates(np.nan_to_num(time.days))
-        sizes = {"year": 9999, "month": 12, "day": 31, "hour": 24, "day_of_week": 7, "day_of_year": 366}
-        parts = [(pc.call_function(part, [stamps]).to_numpy(), size) for part, size in sizes.items()]
-        texts = [c for c in varying if c.text and c.distinct > MOST_STATES and not c.in_blocks]
-        cycles = [part for part, size in parts if size in (7, 12)]
-        words = [c.name for c in texts if any(count_keys(p) == c.distinct == count_keys(p, c.codes) for p in cycles)]
-    known = np.isfinite(time.days if time.numbers is None else time.numbers)  # pyright: ignore
+    stamps, known = dates.as_dates(np.nan_to_num(time.days)), np.isfinite(time.days)
+    sizes = {"year": 9999, "month": 12, "day": 31, "hour": 24, "day_of_week": 7, "day_of_year": 366}
+    parts = [(pc.call_function(part, [stamps]).to_numpy(), size) for part, size in sizes.items()]
 
     def spread(column: Column, part: np.ndarray, size: int) -> float:
         """Return the range of column - part, modulo `size`; infinity if the column itself has a range of `size`."""
         apart = (column.numbers - part)[known]  # pyright: ignore
         return np.ptp((apart - apart[0] + size / 2) % size) if np.ptp(column.known) < size else np.inf
 
-    return [c.name for c in whole if known.any() and any(spread(c, *part) < 1 for part in parts)] + words
+    varying = [c for c in columns if c.distinct > 1 and not looks_like_id(c.name)]
+    texts = [c for c in varying if c.text and c.distinct > MOST_STATES and not c.in_blocks]
+    cycles = [part for part, size in parts if size in (7, 12)]
+    words = [c.name for c in texts if any(count_keys(p) == c.distinct == count_keys(p, c.codes) for p in cycles)]
+    whole = [c for c in varying if c.whole and known.any()]
+    return [c.name for c in whole if any(spread(c, *part) < 1 for part in parts)] + words
 
 
 def _share_explained(values: Column, by: Column) -> float:
@@ -1275,8 +1118,8 @@ def _errors_by_name(columns: Iterable[Column]) -> dict[str, str]:
 
     The error's name is that of the values with a mark before or behind it, as in flux_unc, sigmaflux and e_mag, or with
     the mark in place of "mean". If no column is called like the rest of the name, a single one may end in it: errvel is
-    the error of mnvel. A column right behind m is its error if it is called dm or em and has no negative number, or is
-    called error or err and has only positive ones. Columns without numbers are passed over.
+    the error of mnvel. A column right behind m is its error if it is called dm, em or sm and has no negative number, or
+    is called error or err and has only positive ones. Columns without numbers are passed over.
     """
     columns = [c for c in columns if c.numeric]
     marked = [c for c in columns if c.is_error or any(word == "e" or ERROR_MARK.search(word) for word in c.words)]
@@ -1290,7 +1133,7 @@ def _errors_by_name(columns: Iterable[Column]) -> dict[str, str]:
         if len(likely) == 1:
             pairs[c.name] = values[likely[0]]
     for left, c in itertools.pairwise(columns):
-        called = "".join(c.words) in (mark + "".join(left.words) for mark in "de") and not (c.known < 0).any()
+        called = "".join(c.words) in (mark + "".join(left.words) for mark in "des") and not (c.known < 0).any()
         bare = c.words in (("error",), ("err",)) and c.distinct > 2 and (c.known > 0).all()
         if called or (bare and left not in marked):
             pairs[c.name] = left.name

@@ -415,11 +415,11 @@ class TableReader:
         """
         schema = self.schema
         if not len(columns[schema.id]):
-            (count, first), other = self.source.rejected(), self.source.other_header
+            count, first = self.source.rejected()
             if count:
                 raise InputError(
                     f"no line has as many cells as the header: {first}. Check the file's separator, and which line is "
-                    f"the header (--header-row{'' if other is None else f' {other}'}).",
+                    "the header (--header-row).",
                     code="unequal-lines",
                 )
             raise NoObservations(f"the table has no rows (columns: {listed(columns)}); check that it is the right one.")

@@ -106,7 +106,6 @@ class Source:
             within lists.
         units: {column: unit}, as far as the table says units.
         notes: sentences on how the table is read, where that was guessed.
-        other_header: another line of a text file, counted from 1, that may name the columns; None without one.
     """
 
     name: str
@@ -120,7 +119,6 @@ class Source:
     unreadable: dict[str, InputError] = field(default_factory=dict)
     units: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    other_header: int | None = None
 
     @property
     def columns(self) -> list[str]:
@@ -599,9 +597,8 @@ def open_source(source: Any, header_row: int | None = None, numbered: str | None
         InputError: no such file ("no-file"); a file that is no text, with a suffix that is not known, or a text that is
             no table ("unknown-format"); files of several formats, or with different columns ("unknown-column"); a file
             that cannot be read ("unreadable"), for which a package is not installed, that is "too-large", is empty
-            ("empty-file", or `NoObservations` for a sheet), whose lines are longer than its header ("unequal-lines"),
-            or that holds several tables ("several-tables"); an object that is no table ("no-frame"); what
-            `Source.with_numbered` refuses.
+            ("empty-file", or `NoObservations` for a sheet), or whose lines are longer than its header
+            ("unequal-lines"); an object that is no table ("no-frame"); what `Source.with_numbered` refuses.
 
     Warns:
         InputWarning: an Excel file has further sheets, which are not read; files give a column different units.
@@ -764,7 +761,7 @@ def without_headers(columns: dict[str, pa.Array], name: str) -> tuple[dict[str, 
     for messages.
 
     Raises:
-        InputError: a row repeats the first two names, but not all others: another table begins there
+        InputError: a row begins with two names of columns, but is no such row: another table begins there
             ("several-tables").
     """
     texts = [key for key, column in columns.items() if column.type == pa.string() and not key.startswith("unnamed ")]
@@ -773,14 +770,13 @@ def without_headers(columns: dict[str, pa.Array], name: str) -> tuple[dict[str, 
     begins = np.ones(len(columns[texts[0]]), bool)
     for key in texts[:2]:
         if begins.any():  # mostly the first column shows that none does
-            same = pc.equal(cells.trimmed(columns[key]), key).fill_null(False)  # pyright: ignore
-            begins &= same.to_numpy(zero_copy_only=False)
+            begins &= pc.is_in(cells.trimmed(columns[key]), pa.array(texts)).to_numpy(zero_copy_only=False)  # pyright: ignore
     for row in np.flatnonzero(begins):
-        there = [columns[key][int(row)].as_py() for key in texts]
-        if other := next((cell for key, cell in zip(texts, there) if (cell or "").strip() != key), None):
+        there = [(columns[key][int(row)].as_py() or "").strip() for key in texts]
+        if there != texts:
             raise InputError(
-                f"{name}: a row repeats the names of columns, {listed(there[:2])}, and has {other!r} next to them: the "
-                "file holds several tables. Save each as a file of its own, or name the header by --header-row.",
+                f"{name}: the row {listed(there)} begins with names of columns, as another header does: the file holds "
+                "several tables. Save each as a file of its own, or name the header by --header-row.",
                 code="several-tables",
             )
     if not begins.any():
@@ -873,8 +869,8 @@ def table_files(path: Path) -> tuple[Path, ...]:
         files = tuple(one for one, parts in pairs if _suffix(one) and not any(p.startswith((".", "_")) for p in parts))
         if not files:
             raise InputError(
-                f"{path} is a folder without table files; known suffixes are {', '.join(FORMATS)}. Pictures and sounds "
-                "are read by --images and --audio.",
+                f"{path} is a folder without table files; known suffixes are {', '.join(FORMATS)}. Others of text "
+                f"are read by a quoted pattern, such as '{path}/*.tab'; pictures and sounds by --images and --audio.",
                 code="no-file",
             )
         return files
@@ -1022,7 +1018,6 @@ def _open_text(
         unreadable=twice,
         units=_one_unit(paths, [dict(zip(text.names, text.units)) for text in texts]),
         notes=tuple(dict.fromkeys(text.note for text in texts if text.note)),
-        other_header=texts[0].other_header,
     )
 
 
