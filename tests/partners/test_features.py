@@ -413,3 +413,16 @@ def test_a_series_without_a_redshift_has_no_features_at_rest_and_others_keep_the
         if name.startswith("rest: "):
             assert number == 0 if "count" in name or "strength" in name else np.isnan(number), name
     np.testing.assert_allclose(table[1], whole[1], rtol=1e-9)
+
+
+@pytest.mark.parametrize("unit", [1.0, 86400e9])
+def test_features_at_rest_of_short_series_are_not_infinite_in_any_unit_of_time(unit):
+    lengths = [1, 2, 3, 30, 1]
+    values = [[[i - 1.0, 0.5 + i % 2] for i in range(n)] for n in lengths[:-1]] + [[[1.0, 0.0]]]
+    data = SeriesDataset.from_arrays(
+        [np.arange(n) * 9.0 * unit for n in lengths], values, [list("ugrizy" * 5)[:n] for n in lengths],
+        value_names=["flux", "flux_err"], static={"z": [0.0, -0.5, 1.0, 0.3, 0.1]},
+    )  # fmt: skip
+    table, names = features(data)
+    assert not np.isinf(table).any()
+    assert table[:, names.index("rest: flux count")].tolist() == [1, 2, 3, 30, 0]

@@ -192,10 +192,10 @@ def at_rest(rows: SeriesRows, names: tuple[str, ...], filters: Integers, z: Floa
     x, e, z = x[at] * clear, e[at] * clear, np.maximum(np.nan_to_num(z), 0.003)
     emitted = WAVELENGTHS[filters] / (1 + z[:, None])
     days = (rows.times[at] - rows.times[np.searchsorted(rows.series, series)]) / (1 + z[series])
-    keys, point = np.unique((series << 32) + (days // 4).astype(np.int64), return_inverse=True)
-    w, of = 1 / (np.maximum(e, 1e-12) ** 2 + (x / 20) ** 2), keys >> 32
+    opens = (np.diff(series, prepend=-1) != 0) | (np.diff(days // 4, prepend=-1) != 0)
+    w, point, of = 1 / (np.maximum(e, 1e-12) ** 2 + (x / 20) ** 2), np.cumsum(opens) - 1, series[opens]
 
-    def sums(kelvin: float) -> tuple[Floats, Floats]:
+    def sums(kelvin: float) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return sum(w p²) and sum(w p x) of each point for a temperature."""
         p = (emitted**-3 / np.expm1(np.minimum(47960 / (emitted * kelvin), 300)))[series, channel]
         return np.bincount(point, w * p * p, len(of)), np.bincount(point, w * p * x, len(of))
@@ -216,7 +216,7 @@ def at_rest(rows: SeriesRows, names: tuple[str, ...], filters: Integers, z: Floa
 
 
 def temperatures(
-    sums: Callable[[float], tuple[Floats, Floats]], chi: Floats, spare: Integers, of: Integers, days: Floats, size: int
+    sums: Callable[[float], tuple[Any, Any]], chi: NDArray[Any], spare: Integers, of: Integers, days: Floats, size: int
 ) -> dict[str, Floats]:
     """Return the temperature of the black body that explains the fluxes of a light curve at rest, by its phase.
 
