@@ -165,8 +165,8 @@ def _forecast_metrics(
 ) -> dict[str, Any]:
     """Score forecasts of a table's values up to `horizon` ahead, such as "30" or "6h"; return the metrics.
 
-    They are a dictionary for JSON: the number of "series", what they are called ("noun"), the "horizon" without "+",
-    and under "interpolation" {column of values: scores}, as in metrics.json. The arguments are those of the command.
+    The metrics are a dictionary for JSON: "series" (their number), "noun" (the word for them), "horizon" (without "+")
+    and "interpolation" ({column of values: scores}, as in metrics.json). The arguments are those of the command.
 
     Raises:
         InputError: a model without an autoencoder of series; a table or a horizon that cannot be read; no observation

@@ -144,9 +144,10 @@ class LabelColumn:
             table: the table of observations. `source` says which table each column is read from.
 
         Returns:
-            Labels [S] in the order of the series: numbers, booleans, dates, durations or texts; or objects with None
-            for a series without a label. With --event a structured array [S] with the fields "event" (bool) and "time";
-            the time is NaN, and the event False, for a series that lacks either. None if no option names labels.
+            Labels [S] in the order of the series: numbers, booleans, dates, durations or texts; if a series has no
+            label, an array of objects with None for it. With --event a structured array [S] with the fields "event"
+            (bool) and "time"; the time is NaN, and the event False, for a series that lacks either. None if no option
+            names labels.
 
         Raises:
             InputError: a column that no table has, or, without --labels, that is a static column, too; labels that
@@ -179,8 +180,8 @@ class LabelColumn:
 
         Returns:
             The opened table, and the name of its column of ids. For the table of observations this is the id of
-            `layout`. For the others it is --label-id or, without it, the id of `layout` if they have it, else the only
-            column that looks like an id. The first two are not checked.
+            `layout`, for the others --label-id; neither is checked to be there. Without --label-id, another table's is
+            the id of `layout` if the table has that column, else the only column that looks like an id.
 
         Raises:
             InputError: no table has the column ("unknown-column"), or the first that has it has no such column of ids;
@@ -359,7 +360,7 @@ def first_flagged(dataset: series.SeriesDataset, table: Path, layout: tables.Tab
         name: the column of flags.
 
     Raises:
-        InputError: a column `name` that is also that of ids, times, positions, channels or `flags` ("column-twice"), or
+        InputError: a column `name` that `layout` names as ids, times, positions, channels or flags ("column-twice"), or
             that cannot be read.
     """
     source, _ = LabelColumn().source(name, replace(layout, objects=None), table)

@@ -103,7 +103,7 @@ class Facts:
         return {name: column.take(place) for name, column in self.values.items()}, place
 
     def add_to(self, dataset: SeriesDataset, table: str) -> SeriesDataset:
-        """Return the data set with these columns as further static columns, matched by the ids of the series.
+        """Return the data set with the columns in `values` as further static columns, matched by the series' ids.
 
         A missing number is NaN, a missing date NaT, and any other missing cell None. All are missing for a series whose
         id is not in the table; the data set's report counts such series as a doubt, and calls the table `table`. Static
@@ -254,11 +254,11 @@ def _plain(column: pa.Array, name: str, na: Sequence[str], parse: bool, static: 
 
 
 def _doubts_on_classes(column: pa.Array, name: str, parsed: bool) -> ReadingReport:
-    """Return a report on what is doubtful about the classes in a column of texts.
+    """Return a report on texts in a column that are doubtful as classes; it is empty for another type than text.
 
-    Words that differ in capitals alone are doubtful. So are words among numbers, if numbers were looked for (`parsed`),
-    and there are fewer different words than different numbers. `column` is an Arrow array [rows], null for missing
-    cells. The report is empty for another type than text.
+    Doubtful are words that differ from others in capitals alone, and words in a column that has more different numbers
+    than different words. The latter count only if `parsed` is True, that is, the column was searched for numbers.
+    `column` is an Arrow array [rows], null for missing cells; `name` is its name, for the report.
     """
     if not cells.is_text(column.type):
         return ReadingReport()

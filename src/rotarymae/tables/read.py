@@ -55,7 +55,7 @@ class Part:
 
     @property
     def report(self) -> ReadingReport:
-        """The report on the rows of these series, read or left out; an empty one if they have no rows."""
+        """The report on the part's rows, those that were read and those left out; an empty one if it has no rows."""
         reading = self.dataset.reading if self.dataset is not None else self.why and self.why.reading
         return reading or ReadingReport()
 
@@ -205,9 +205,9 @@ class TableReader:
 
     @cached_property
     def _static(self) -> list[tuple[str, Facts]]:
-        """Pairs of a table's name and its static columns (`Facts`): for this table and that of objects, if it has some.
+        """Pairs (name, static columns as `Facts`) for the table and that of objects; none for a table without any.
 
-        They are read once for the whole table, so that they are alike in all parts of it. Numbers of this table are
+        They are read once for the whole table, so that they are alike in all parts of it. Numbers of `source` are
         converted by `factors`. Raises InputError for an id column that is missing, or for columns that `Facts.read`
         refuses.
         """
@@ -558,8 +558,8 @@ class TableReader:
 def _joined_static(parts: Sequence[dict[str, np.ndarray]], counts: Sequence[int]) -> dict[str, np.ndarray]:
     """Join the static columns of parts of a table: {name: one value per series of all parts}.
 
-    Rows without a time make static columns (`_facts`), and a part without such rows lacks them. Its series get False if
-    the column is boolean in all other parts, else NaN. If the column holds numbers in some parts and booleans in
+    Some columns are made of rows without a time (`_facts`); a part without such rows lacks them. Its series get False
+    if the column is boolean in all other parts, else NaN. If the column holds numbers in some parts and booleans in
     others, the booleans become NaN. `counts` are the numbers of series of the parts.
     """
     static = {}

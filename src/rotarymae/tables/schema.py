@@ -199,8 +199,8 @@ class TableSchema:
     def resolve(cls, given: Mapping[str, Any], of_model: Mapping[str, Any] | None = None) -> TableSchema:
         """Make a schema of options: each as it is given, else as the model has it, else the default.
 
-        A given `wide` drops the model's `channel`, and the other way round; so do `upper_limits` and `lower_limits`.
-        The default of `values` is () if `wide` is given.
+        A given `wide` drops the model's `channel`, a given `channel` the model's `wide`; likewise `upper_limits` and
+        `lower_limits`. The default of `values` is () if `wide` is given.
 
         Args:
             given: {field: value}; None, False, () and [] count as not given, names of no field are passed over, and
