@@ -223,7 +223,7 @@ def anomalies_command(
     model, table = _model_and_table(model, table)
     picture = None if str(out) == "-" else out.parent / f"{out.stem}.png"
     if picture is not None and picture.exists():
-        raise InputError(f"{picture} exists; remove it, or choose another name for {out}.")
+        raise InputError(f"{picture}, where the picture would go, exists; remove it, or give another --out than {out}.")
 
     def question() -> scale.Question:
         """Load the pre-trained part of `model`; return the `scale.Question` that scores observations."""

@@ -170,7 +170,7 @@ def fit_command(
         labels.check()
     check_folder(out, resume)
     if labels.first is not None and not config.early:
-        raise InputError(f"--first {labels.first} says what --early counts from, and there is no --early; add it.")
+        raise InputError(f"--first {labels.first} says what --early counts from, and there is no --early; add --early.")
     if labels.folds is not None and labels.holdout != LabelOptions.holdout:
         raise InputError(
             "--holdout scores on one part of the series, --folds on each part in turn; leave out one of the two."

@@ -199,7 +199,7 @@ class LabelColumn:
             seen += opened.columns
         where = " or ".join(str(path) for path, _ in [*candidates, (table, "")])
         raise InputError(
-            f"there is no column {column!r} in {where}.{did_you_mean(column, seen)} There are "
+            f"there is no column {column!r} in {where}.{did_you_mean(column, seen)} Name one of "
             f"{listed(dict.fromkeys(seen), 20)}.",
             code="unknown-column",
         )
@@ -288,8 +288,8 @@ class FolderOptions:
         if not self.given:
             if given_options(self):
                 raise InputError(
-                    "the data are a table; leave out the options of pictures and sounds, or give --images or --audio: "
-                    f"{', '.join(given_options(self))}."
+                    f"the data are a table; leave out {', '.join(given_options(self))}, or add --images (a folder of "
+                    "pictures) or --audio (of sounds)."
                 )
             return
         if self.images and self.audio:
@@ -345,8 +345,8 @@ def known_labels(files: arrays.FolderData, folder: Path, classes: tuple[Any, ...
     unknown = sorted(map(str, folders - set(classes)))
     if unknown or not folders:
         raise InputError(
-            f"{folder} holds {f'the folders {listed(unknown)}' if unknown else 'no folders'}; to score the model, put "
-            f"the files of each class into a folder of its name: {listed(classes, 20)}."
+            f"{folder} holds {f'folders that are no classes, {listed(unknown)}' if unknown else 'no folders'}; to "
+            f"score the model, put the files of each class into a folder of the class's name: {listed(classes, 20)}."
         )
     return files.labels
 

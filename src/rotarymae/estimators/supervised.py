@@ -142,7 +142,7 @@ class _Supervised(ArrayOptions, FinetuningOptions, Estimator, ABC):
         truth, predicted = one_per_series(truth[known], known.sum()), predicted[known]
         if truth.size != predicted.size:
             raise InputError(
-                f"targets have the shape {truth.shape}, and predictions {predicted.shape}; give as many as in fit."
+                f"y has the shape {truth.shape}, and predictions {predicted.shape}; give as many columns as in fit."
             )
         return self._score(truth, predicted)
 

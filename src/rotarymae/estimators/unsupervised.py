@@ -176,7 +176,10 @@ class RoMAEInterpolator(_Unsupervised):
         truth = standardise_truth(pipeline, hidden, answer)
         seen = np.isfinite(measured(hidden)[:, : truth.shape[1]])
         if not seen.any():
-            raise InputError("all hidden values are limits, and a score needs measured ones; give other series.")
+            raise InputError(
+                "all hidden values are limits (censored, such as <5), and a score needs measured ones; give series "
+                "with more measured values."
+            )
         return float(r2_score(truth[seen], answer.scaled_mean[seen]))
 
 

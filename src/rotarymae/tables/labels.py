@@ -63,8 +63,8 @@ class Facts:
         table = open_source(source).with_id(id)
         if id in names:
             raise InputError(
-                f"column {id!r} holds the ids of the series, and is also named as label, static column or split: "
-                "that needs values other than ids. Name another column.",
+                f"column {id!r} holds the ids of the series, and is also named as label, static column or split; "
+                "name another column for that.",
                 code="column-twice",
             )
         if id in ("file", "id") and id not in table.columns and {*names} <= {*table.columns}:
@@ -154,10 +154,10 @@ def align_labels(
     others = known.filter(pc.invert(pc.is_in(known, value_set=facts.ids.take(place.drop_null())))).to_pylist()  # pyright: ignore
     lost = dataset.ids[values[label].is_null().to_numpy(zero_copy_only=False)]
     if len(lost) and (unlabelled == "error" or len(lost) == len(dataset)):
-        text = f" There are labels of {listed(others)}." if others else ""
+        text = f" Labels of other ids are there: {listed(others)}; are they the same series?" if others else ""
         raise InputError(
-            f"{len(lost)} series have no label in column {label!r}: {listed(lost)}; add their labels or select the "
-            f"others.{text}"
+            f"{len(lost)} of {len(dataset)} series have no label in column {label!r}: {listed(lost)}; add their "
+            f"labels, or leave these series out.{text}"
         )
     for doubt in facts.report.losses():
         warnings.warn(doubt, InputWarning, stacklevel=2)
@@ -193,7 +193,7 @@ def align_column(
     values = Facts.read(source, id, [name], na).of(dataset.ids)[0][name]
     known = values.drop_null()
     if not len(known):
-        raise InputError(f"no series has a value of the column {name!r}; check that the ids are those of the series.")
+        raise InputError(f"no series has a value in column {name!r}; check that the ids are those of the series.")
     as_days = pa.types.is_temporal(values.type)
     if cells.is_text(values.type):
         as_days = bool(cells.matches(known, dates.ISO).all())
@@ -297,7 +297,7 @@ def _first_of_each(
     rows = np.flatnonzero((codes >= 0) & (series >= 0))
     if pa.types.is_floating(values.type) and (bad := np.isinf(values.to_numpy())[codes[rows]]).any():
         where = listed([ids[series[rows[bad.argmax()]]].as_py()])
-        text = f"column {name!r} is infinite, first in series {where}; correct it, or leave the cell empty."
+        text = f"column {name!r} has an infinite value, first in series {where}; correct it, or leave the cell empty."
         raise InputError(text, code="unusable-cell")
     first = np.full(len(ids), -1)
     first[series[rows[::-1]]] = codes[rows[::-1]]  # the last that is written is that of the first row

@@ -267,7 +267,7 @@ class TableReader:
             report = _joined(reports)
             if every and report.empty:
                 said = f"{len(report.empty)} of {report.series} series have no observation left: {listed(report.empty)}"
-                raise InputError(f"{said}. Leave them out.")
+                raise InputError(f"{said}. Remove these series, and their labels.")
             report = self._with_notes(report)
         announce(report)
         return replace(dataset, reading=report, sides=dataset.sides if report.limits else None)
@@ -389,7 +389,7 @@ class TableReader:
         """
         count, first = self.source.rejected()
         if count:
-            reason = "a line has another number of cells"
+            reason = "a line has another number of cells than the header"
             cut = ReadingReport(total=count, left_out={reason: count}, first={reason: first})
             report = report + cut
             if self.schema.strict:
@@ -579,7 +579,7 @@ def _joined(reports: list[ReadingReport]) -> ReadingReport:
     """
     if len({NO_ZONE in report.notes for report in reports if report.total}) > 1:
         raise InputError(
-            "some of the times are dates with a zone or an offset, and some without; give all in one way.",
+            "some of the times are dates with a zone or an offset, and some without; give all with one, or none.",
             code="mixed-zones",
         )
     return sum(reports[1:], reports[0])
@@ -640,7 +640,7 @@ def _unit_factors(table: Source, schema: TableSchema) -> dict[str, float]:
             said = "" if factor is None else f": multiply by {factor:.6g} (--convert)"
             warnings.warn(f"{text}; convert it{said}.", InputWarning, stacklevel=4)
         elif factor is None:
-            text += "; no factor is known (by astropy, if it is installed). Convert it yourself."
+            text += "; no factor is known to astropy, or it is not installed. Install it, or convert the column."
             raise InputError(text, code="unit")
         else:
             factors[name] = factor
