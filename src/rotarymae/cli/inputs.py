@@ -288,8 +288,8 @@ class FolderOptions:
         if not self.given:
             if given_options(self):
                 raise InputError(
-                    f"the data are a table; leave out {', '.join(given_options(self))}, or add --images (a folder of "
-                    "pictures) or --audio (of sounds)."
+                    f"the data are a table; leave out {', '.join(given_options(self))}, or add --images or --audio "
+                    "for a folder of pictures or sounds."
                 )
             return
         if self.images and self.audio:

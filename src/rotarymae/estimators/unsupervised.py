@@ -57,7 +57,7 @@ class _Unsupervised(Estimator):
         return self
 
     def _changes(self) -> dict[str, Any]:
-        """Return {parameter: value} of those that get another value in the fit than in the estimator; here {}.
+        """Return {parameter: value} for parameters that get another value in the fit; here {}.
 
         `RoMAEEmbedder` overrides it: it changes `pool`, and raises InputError for an unknown `pool`.
         """

@@ -225,8 +225,7 @@ def draw_by_distance(rows: list[dict[str, Any]], unit: float) -> Drawing:
 def verdict(promise: float, share: float, points: int) -> str:
     """Judge a predicted band: return "as promised", "too narrow" or "too wide".
 
-    It is as promised if the two shares differ by at most 0.02, or at most two standard errors of `share` if these are
-    more.
+    It is as promised if the two shares differ by at most 0.02, or by at most two standard errors of `share`.
 
     Args:
         promise: the share of hidden observations that should be inside, such as 0.95.
@@ -324,7 +323,7 @@ def confusions(
     class has the largest probability. The most frequent confusion comes first; there may be fewer than three.
 
     Args:
-        labels, predicted: int [n], true and predicted class numbers from 0 of n series, into which the index leads.
+        labels, predicted: int [n], true and predicted class numbers from 0 of n series. The index counts these.
         probabilities: [n, K] probabilities of the K classes.
         names: [K] names of the classes, for the captions.
     """

@@ -154,10 +154,10 @@ def align_labels(
     others = known.filter(pc.invert(pc.is_in(known, value_set=facts.ids.take(place.drop_null())))).to_pylist()  # pyright: ignore
     lost = dataset.ids[values[label].is_null().to_numpy(zero_copy_only=False)]
     if len(lost) and (unlabelled == "error" or len(lost) == len(dataset)):
-        text = f" Labels of other ids are there: {listed(others)}; are they the same series?" if others else ""
+        text = f" There are labels of {listed(others)}; check that ids are written alike." if others else ""
         raise InputError(
-            f"{len(lost)} of {len(dataset)} series have no label in column {label!r}: {listed(lost)}; add their "
-            f"labels, or leave these series out.{text}"
+            f"{len(lost)} series have no label in column {label!r}: {listed(lost)}; add their labels, or leave these "
+            f"series out.{text}"
         )
     for doubt in facts.report.losses():
         warnings.warn(doubt, InputWarning, stacklevel=2)

@@ -172,10 +172,7 @@ class TableSchema:
                 f"values {listed(self.values[:1])} have upper limits {listed(self.upper_limits[:1])} and lower limits "
                 f"{listed(self.lower_limits[:1])}: a missing value would lie on both sides. Name limits of one side.",
             ),
-            (
-                most > len(self.values),
-                f"{most} columns of limits for {len(self.values)} of values; name one per value.",
-            ),
+            (most > len(self.values), f"{most} columns of limits for {len(self.values)} of values; give one each."),
             (self.wide and self.channel, f"channel={self.channel!r} is for long tables: omit --channel or --wide."),
             (
                 self.tokens == "time" and self.channel,
