@@ -180,8 +180,8 @@ class LabelColumn:
 
         Returns:
             The opened table, and the name of its column of ids. For the table of observations this is the id of
-            `layout`, for the others --label-id; neither is checked to be there. Without --label-id, another table's is
-            the id of `layout` if the table has that column, else the only column that looks like an id.
+            `layout`, for the others --label-id; neither is checked to be there. Without --label-id, the others' is
+            the id of `layout` if they have that column, else the only column that looks like an id.
 
         Raises:
             InputError: no table has the column ("unknown-column"), or the first that has it has no such column of ids;

@@ -140,7 +140,7 @@ def _answer_parts(
             done += size
             if schema is None and answers.columns.num_columns:
                 schema = answers.columns.schema
-        reason = part.why or NoObservations("none of the series asked about has observations; ask about others.")
+        reason = part.why or NoObservations("none of the series in the table of queries has observations; name others.")
         totals.series += len(part.ids)
         totals.empty += int((~part.observed).sum())
         held.append((replace(part, dataset=None), answers))  # whose data set has been answered

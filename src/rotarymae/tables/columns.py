@@ -314,10 +314,10 @@ class Column:
         return self.whole and self.distinct > MOST_STATES and bool(goes_on.mean() > MOST)
 
     def goes_one_way(self, groups: np.ndarray) -> bool:
-        """Return whether more than 95 % of the steps of its numbers or dates from row to row go one way or stay.
+        """Return whether the numbers or dates ascend from row to row, or descend, in more than 95 % of the steps.
 
-        False without any steps. Only steps between consecutive rows of one group count; `groups` [n] are codes of each
-        row's group.
+        Equal neighbours do both. False without any steps. Only steps between consecutive rows of one group count;
+        `groups` [n] are codes of each row's group.
         """
         numbers = self.days if self.numbers is None else self.numbers
         if numbers is None:

@@ -597,9 +597,9 @@ def announce(report: ReadingReport | None) -> None:
 def _facts(rows: Observations, codes: np.ndarray, names: np.ndarray) -> dict[str, np.ndarray]:
     """Turn rows without a time into static columns: {channel: one value for each of S series}.
 
-    Only channels with such rows have a column. It holds the value in the first such row of each series, float64, with
-    NaN for a series without one, and for a limit ("<5"). If none of these first rows has a value, the column says
-    whether the series has such a row, as booleans.
+    Only channels with such rows have a column. Of several in a series the first counts. The column holds its value,
+    float64, and NaN for a limit ("<5") or a series without such a row. If no series has a value, the column is boolean:
+    whether the series has such a row.
 
     Args:
         rows: all rows; only the first of their columns of values is used. S is the number of their ids.
