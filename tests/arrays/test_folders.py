@@ -216,7 +216,7 @@ def test_the_command_fits_predicts_embeds_and_evaluates_a_folder(complete, kind,
     (new / ("dark" if kind == "images" else "high")).rename(new / "green")
     capsys.readouterr()
     assert command("evaluate", run, new, "--quiet") == 2
-    assert "holds the folders 'green'; to score the model" in capsys.readouterr().err
+    assert "holds folders that are no classes, 'green'; to score the model" in capsys.readouterr().err
 
 
 def test_the_command_refuses_options_of_tables_beside_a_folder(tmp_path, capsys):

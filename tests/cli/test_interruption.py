@@ -101,7 +101,7 @@ def test_a_signal_during_a_query_of_a_shard_is_no_fault_of_the_shard(signum, fit
     (tmp_path / "in").mkdir()
     shutil.copy(fitted / "stars.csv", tmp_path / "in" / "1.csv")
     assert command("embed", fitted / "run", tmp_path / "in", "--out", tmp_path / "out") == 128 + signum
-    assert f"stopped by {signum.name}. 0 of 1 shards are done" in capsys.readouterr().err
+    assert f"stopped by {signum.name}. 0 of 1 files are done" in capsys.readouterr().err
 
 
 STAGES = {

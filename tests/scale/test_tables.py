@@ -254,5 +254,5 @@ def test_any_series_writes_values_some_observations_at_a_time_and_in_order(monke
 
 def test_times_of_series_without_observations_alone_are_refused_for_what_they_are():
     table = pa.table({"id": [1, 1, 2], "time": [0.0, 1.0, 0.0], "value": [1.0, 2.0, None]})
-    with pytest.warns(InputWarning, match="no observation"), refuses("none of the series asked about"):
+    with pytest.warns(InputWarning, match="no observation"), refuses("none of the series in the table of queries"):
         interpolate_table(table, "any-series", at=pa.table({"id": [2], "time": [0.5]}))

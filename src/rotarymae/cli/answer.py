@@ -68,8 +68,8 @@ def predict_command(
     Args:
         out: New .csv or .parquet file for the answers; - prints CSV. For a folder of tables, a folder, which gets a
             file for each table; files that are there already are kept.
-        predictor: Prediction: what predicts: the network (model), boosted trees on summary features (features), the
-            weighted average of all methods of the fit (combined), or what `fit` chose (auto). Set another one to
+        predictor: Prediction: the method to use: the network (model), boosted trees on summary features (features), the
+            weighted average of all methods of the fit (combined), or the one that `fit` chose (auto). Set others to
             compare them.
         anomaly_score: Prediction: add a column that says how badly the observations of each series are predicted from
             the others (mean negative log-likelihood in nats). Set it to search for odd series, which score high; it
@@ -102,8 +102,8 @@ def embed_command(
             file for each table; files that are there already are kept.
         pool: Prediction: how a series' tokens become one vector: their mean, their maximum (max), the [CLS] token
             (cls), or as the model was trained (auto). Set another one to compare them.
-        stage: Prediction: the model of the run that makes the vectors: the one before fine-tuning (pretrained), or
-            after it (finetuned). Set finetuned, which needs a fit with labels, to have series of like labels close
+        stage: Prediction: which model of the run makes the vectors: the one before fine-tuning (pretrained), or the
+            one after it (finetuned). Set finetuned, which needs a fit with labels, to have series of like labels close
             together.
     """
     from rotarymae import scale
@@ -123,12 +123,12 @@ def explain_command(
 
     For example: rotarymae explain run new.csv --out importance.csv. MODEL must have been trained with labels; its
     network is explained, not boosted trees. The file has a row per observation: id, time, channel, values (and which
-    are limits), importance, and the network's prediction for the series. For classes, the importance is by how much the
-    logarithm of the predicted class's probability falls without the observation, negative if this speaks against the
-    class. For a regression, it is how far the prediction moves, in standard deviations of the training targets, never
-    negative; for a time to an event, by how much the observation lengthens the expected time. It is empty for a series
-    of one observation, and for a series longer than the model reads at a time, which a warning names. A series without
-    observations has a row with its id.
+    are limits, such as <5), importance, and the network's prediction for the series. For classes, the importance is the
+    logarithm of the predicted class's probability minus that without the observation, negative for an observation that
+    speaks against the class. For a regression, it is how far the prediction moves, in standard deviations of the
+    training targets; for a time to an event, the expected time minus that without the observation. The importance is
+    empty for a series of one observation, and for one longer than the model reads at a time, which a warning names. A
+    series without observations has a row with its id.
 
     Args:
         out: New .csv or .parquet file, with a row per observation; - prints CSV.
@@ -213,8 +213,8 @@ def anomalies_command(
     channel has fewer.
 
     Args:
-        out: New .csv or .parquet file, a row per observation: id, time, channel, values (and which are limits), two
-            scores per value; - prints CSV, and draws nothing.
+        out: New .csv or .parquet file, a row per observation: id, time, channel, values (and which are limits, such as
+            <5), two scores per value; - prints CSV, and draws nothing.
     """
     from rotarymae import scale
     from rotarymae.cli.oddest import draw_oddest
@@ -223,7 +223,7 @@ def anomalies_command(
     model, table = _model_and_table(model, table)
     picture = None if str(out) == "-" else out.parent / f"{out.stem}.png"
     if picture is not None and picture.exists():
-        raise InputError(f"{picture} exists; remove it, or choose another name for {out}.")
+        raise InputError(f"{picture}, where the picture would go, exists; remove it, or give another --out than {out}.")
 
     def question() -> scale.Question:
         """Load the pre-trained part of `model`; return the `scale.Question` that scores observations."""
@@ -252,11 +252,11 @@ def _model_and_table(model: Path, table: Path | None) -> tuple[Path, Path]:
 
 
 def _say_if_untrained(pipeline: Any, reporter: system.Reporter, table: Path, columns: Columns) -> None:
-    """Print, if the pipeline is any-series, that nothing was trained, and its error on hidden observations of a table.
+    """Print, if any-series answered, that nothing was trained; also its error on hidden observations of the table.
 
-    A straight line's error is printed next to it. Neither is printed if no series has enough observations. To compute
-    them, the first part of the table is read a second time. Nothing is done for another pipeline, or if the table is
-    standard input ("-"), which cannot be read twice.
+    The error of a straight line is printed next to it. Both errors are left out if no series has enough observations.
+    To compute them, the first part of the table is read a second time. Nothing is printed for another pipeline, or if
+    the table is standard input ("-"), which cannot be read twice.
     """
     if not pipeline.untrained or str(table) == "-":
         return
@@ -278,7 +278,7 @@ def _answer(
     quiet: bool,
     workers: int | None = None,
 ) -> tuple[Any, system.Reporter]:
-    """Write the answers of a model for a table, or a folder of pictures or sounds, to a new file; print how many.
+    """Write the answers of a model for a table, or a folder of pictures or sounds, to a new file; print their number.
 
     `predict` and `embed` also answer a folder of tables: for each of its files they write a file into the folder `out`.
 

@@ -74,7 +74,7 @@ def evaluate_command(
         if out == picture:
             raise InputError(f"{out} would hold both the metrics and the picture of --at; let --out end in .json.")
     if first is not None and not at:
-        raise InputError(f"--first {first} says what --at counts from, and there is no --at; give times by --at, too.")
+        raise InputError(f"--first {first} says what --at counts from, and there is no --at; add it, or omit --first.")
     if horizon is not None:
         of_labels = [*given_options(labels), *(["--at"] if at else [])]
         if of_labels:
@@ -102,13 +102,14 @@ def evaluate_command(
             else:
                 if labels.name is None:
                     raise InputError(
-                        "evaluate needs the true labels: name their column by --label, or their table by --labels."
+                        "no labels are named, and evaluate needs the true ones: name their column by --label, or their "
+                        "table by --labels."
                     )
                 dataset, layout = _read_series(pipeline, table, columns, labels.columns)
                 if labels.event is not None and pipeline.require_labels().task != "survival":
                     raise InputError(
-                        f"--event {labels.event} is for models of times to an event (survival), and this is one of "
-                        f"{pipeline.require_labels().task}; leave it out."
+                        f"--event {labels.event} is for models of times to an event (survival), and this model is for "
+                        f"{pipeline.require_labels().task}; leave --event out."
                     )
                 targets = labels.read(dataset, layout, table)
                 spans = {text.lstrip("+"): span_of("--at", text, dataset.time_unit) for text in at}
@@ -165,8 +166,8 @@ def _forecast_metrics(
 ) -> dict[str, Any]:
     """Score forecasts of a table's values up to `horizon` ahead, such as "30" or "6h"; return the metrics.
 
-    They are a dictionary for JSON: the number of "series", what they are called ("noun"), the "horizon" without "+",
-    and under "interpolation" {column of values: scores}, as in metrics.json. The arguments are those of the command.
+    The metrics are a dictionary for JSON: "series" (their number), "noun" (the word for them), "horizon" (without "+")
+    and "interpolation" ({column of values: scores}, as in metrics.json). The arguments are those of the command.
 
     Raises:
         InputError: a model without an autoencoder of series; a table or a horizon that cannot be read; no observation

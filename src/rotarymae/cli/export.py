@@ -22,15 +22,15 @@ def export_command(
     """Write a model of series to one ONNX file that runs without this library, with its scalers inside, and check it.
 
     For example: rotarymae export run --out classifier.onnx. The file is run and compared with PyTorch; it is deleted if
-    their answers differ. It holds the network alone: if predict uses boosted trees or all methods together, its answers
-    differ from the file's, and a warning says so; those of predict --predictor model do not, except for series so long
-    that predict reads them in pieces.
+    their answers differ. The file holds the network alone. A warning says so if predict uses boosted trees or all
+    methods together, because then its answers differ. predict --predictor model answers as the file does, except for
+    series so long that predict reads them in pieces.
 
     Args:
         out: New .onnx file for the program.
         job: Prediction: what the program does: predict labels, embed series as vectors, or interpolate values. auto:
-            predict for a fit with labels, else interpolate if the model can, else embed. Set it if you need another
-            one of these.
+            predict for a fit with labels, else interpolate if the model can, else embed. Set it if you need another of
+            the three.
     """
     from rotarymae.export import export_program, make_program
     from rotarymae.pipeline import Pipeline

@@ -170,7 +170,7 @@ def fit_command(
         labels.check()
     check_folder(out, resume)
     if labels.first is not None and not config.early:
-        raise InputError(f"--first {labels.first} says what --early counts from, and there is no --early; add it.")
+        raise InputError(f"--first {labels.first} says what --early counts from, and there is no --early; add --early.")
     if labels.folds is not None and labels.holdout != LabelOptions.holdout:
         raise InputError(
             "--holdout scores on one part of the series, --folds on each part in turn; leave out one of the two."
@@ -222,9 +222,9 @@ def _read_table(
             out if it was trained without limits.
 
     Returns:
-        The data set; the labels in the order of its series, or None; the column of --split-by, or None; how the table
-        was laid out, {field of `TableSchema`: value}, which is kept with the model; its "objects" is None; and for each
-        series the time of its first flag, NaN without one, or None without --first.
+        The data set; the labels in the order of its series, or None; the column of --split-by, or None; the layout of
+        the table to be kept with the model, {field of `TableSchema`: value}, in which "objects" is None; and, with
+        --first, the time of the first flag of each series, NaN without one; None without --first.
 
     Raises:
         InputError: options that exclude each other; a table or labels that cannot be read; no series with a flag.

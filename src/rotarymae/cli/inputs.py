@@ -144,9 +144,10 @@ class LabelColumn:
             table: the table of observations. `source` says which table each column is read from.
 
         Returns:
-            Labels [S] in the order of the series: numbers, booleans, dates, durations or texts; or objects with None
-            for a series without a label. With --event a structured array [S] with the fields "event" (bool) and "time";
-            the time is NaN, and the event False, for a series that lacks either. None if no option names labels.
+            Labels [S] in the order of the series: numbers, booleans, dates, durations or texts; if a series has no
+            label, an array of objects with None for it. With --event a structured array [S] with the fields "event"
+            (bool) and "time"; the time is NaN, and the event False, for a series that lacks either. None if no option
+            names labels.
 
         Raises:
             InputError: a column that no table has, or, without --labels, that is a static column, too; labels that
@@ -179,8 +180,8 @@ class LabelColumn:
 
         Returns:
             The opened table, and the name of its column of ids. For the table of observations this is the id of
-            `layout`. For the others it is --label-id or, without it, the id of `layout` if they have it, else the only
-            column that looks like an id. The first two are not checked.
+            `layout`, for the others --label-id; neither is checked to be there. Without --label-id, the others' is
+            the id of `layout` if they have that column, else the only column that looks like an id.
 
         Raises:
             InputError: no table has the column ("unknown-column"), or the first that has it has no such column of ids;
@@ -198,7 +199,7 @@ class LabelColumn:
             seen += opened.columns
         where = " or ".join(str(path) for path, _ in [*candidates, (table, "")])
         raise InputError(
-            f"there is no column {column!r} in {where}.{did_you_mean(column, seen)} There are "
+            f"there is no column {column!r} in {where}.{did_you_mean(column, seen)} Name one of "
             f"{listed(dict.fromkeys(seen), 20)}.",
             code="unknown-column",
         )
@@ -287,8 +288,8 @@ class FolderOptions:
         if not self.given:
             if given_options(self):
                 raise InputError(
-                    "the data are a table; leave out the options of pictures and sounds, or give --images or --audio: "
-                    f"{', '.join(given_options(self))}."
+                    f"the data are a table; leave out {', '.join(given_options(self))}, or add --images or --audio "
+                    "for a folder of pictures or sounds."
                 )
             return
         if self.images and self.audio:
@@ -344,8 +345,8 @@ def known_labels(files: arrays.FolderData, folder: Path, classes: tuple[Any, ...
     unknown = sorted(map(str, folders - set(classes)))
     if unknown or not folders:
         raise InputError(
-            f"{folder} holds {f'the folders {listed(unknown)}' if unknown else 'no folders'}; to score the model, put "
-            f"the files of each class into a folder of its name: {listed(classes, 20)}."
+            f"{folder} holds {f'folders that are no classes, {listed(unknown)}' if unknown else 'no folders'}; to "
+            f"score the model, put the files of each class into a folder of the class's name: {listed(classes, 20)}."
         )
     return files.labels
 
@@ -359,7 +360,7 @@ def first_flagged(dataset: series.SeriesDataset, table: Path, layout: tables.Tab
         name: the column of flags.
 
     Raises:
-        InputError: a column `name` that is also that of ids, times, positions, channels or `flags` ("column-twice"), or
+        InputError: a column `name` that `layout` names as ids, times, positions, channels or flags ("column-twice"), or
             that cannot be read.
     """
     source, _ = LabelColumn().source(name, replace(layout, objects=None), table)

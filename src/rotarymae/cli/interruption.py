@@ -104,7 +104,7 @@ def ending(command: str, note: str) -> Iterator[None]:
 
 @contextmanager
 def saying(advise: Callable[[], str]) -> Iterator[None]:
-    """Add a sentence as a note to any error, or stop by a signal, that leaves the `with` block; let it pass on.
+    """Add a sentence, as a note, to the error or the stop by a signal that leaves the `with` block; raise it again.
 
     After a stop, `ending` prints the note; if such blocks are nested, it prints that of the innermost alone.
 

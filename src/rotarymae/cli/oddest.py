@@ -47,8 +47,8 @@ def _read_csv(path: Path) -> pa.Table:
 def _oddest(table: pa.Table, value: str, column: str, noun: str) -> Iterator[plots.Excerpt]:
     """Yield the three observations or stretches with the highest scores, the highest first, to be drawn.
 
-    Each comes with up to 100 observations of the same series and channel on either side. Later ones among these are
-    passed over, and so are observations without a score, so that fewer than three may be yielded.
+    Each comes with up to 100 observations of the same series and channel on either side, among which no other is
+    looked for. Observations without a score are passed over. So fewer than three may be yielded.
 
     Args:
         table: what `rotarymae anomalies` has written, a row per observation; limits are marked in a column VALUE_limit.

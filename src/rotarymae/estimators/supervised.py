@@ -48,8 +48,8 @@ class _Supervised(ArrayOptions, FinetuningOptions, Estimator, ABC):
         Parameters
         ----------
         X : SeriesDataset, DataFrame, array or list
-            The S series: a `SeriesDataset`; a data frame, whose columns the parameters `id`, `time`, `channel` and
-            `values` name; a list of (times, values); or an array [S, channels, time], in which NaN is a missing
+            The S series: a `SeriesDataset`; a data frame (the parameters `id`, `time`, `channel` and `values` say what
+            its columns are); a list of (times, values); or an array [S, channels, time], in which NaN is a missing
             observation. Also pictures, videos and sounds, with `patch_size` or `sample_rate`. For times to an event
             give only observations from before the durations began: later ones would tell how long they were.
         y : array, dict, str, DataFrame or tuple
@@ -142,7 +142,7 @@ class _Supervised(ArrayOptions, FinetuningOptions, Estimator, ABC):
         truth, predicted = one_per_series(truth[known], known.sum()), predicted[known]
         if truth.size != predicted.size:
             raise InputError(
-                f"targets have the shape {truth.shape}, and predictions {predicted.shape}; give as many as in fit."
+                f"y has the shape {truth.shape}, and predictions {predicted.shape}; give as many columns as in fit."
             )
         return self._score(truth, predicted)
 
@@ -252,7 +252,7 @@ class RoMAERegressor(RegressorMixin, _Supervised):
     def _keep(self, pipeline: Pipeline) -> None:
         """Set `pipeline_`, and `_flat`: True if predictions have the shape [S], and not [S, outputs].
 
-        They have for a single output, unless the targets of `fit` had the shape [S, 1].
+        `_flat` is True for a single output, unless the targets of `fit` had the shape [S, 1].
         """
         super()._keep(pipeline)
         self._flat = pipeline.require_labels().outputs == 1 and getattr(self, "_flat", True)

@@ -35,9 +35,9 @@ class _Unsupervised(Estimator):
         Parameters
         ----------
         X : SeriesDataset, DataFrame, array or list
-            The S series: a `SeriesDataset`; a data frame, whose columns `id`, `time`, `channel` and `values` name; a
-            list of (times, values); or an array [S, channels, time], in which NaN is a missing observation. The
-            embedder also takes pictures, videos and sounds, with `patch_size` or `sample_rate`.
+            The S series: a `SeriesDataset`; a data frame (the parameters `id`, `time`, `channel` and `values` say what
+            its columns are); a list of (times, values); or an array [S, channels, time], in which NaN is a missing
+            observation. The embedder also takes pictures, videos and sounds, with `patch_size` or `sample_rate`.
         y : Any
             Not used; for the interface of scikit-learn.
 
@@ -57,9 +57,9 @@ class _Unsupervised(Estimator):
         return self
 
     def _changes(self) -> dict[str, Any]:
-        """Return {option: value} for options of the fit that differ from the parameter of that name; here {}.
+        """Return {parameter: value} for parameters that get another value in the fit; here {}.
 
-        `RoMAEEmbedder` overrides it: it changes `pool`, and raises InputError for one that is unknown.
+        `RoMAEEmbedder` overrides it: it changes `pool`, and raises InputError for an unknown `pool`.
         """
         return {}
 
@@ -176,7 +176,10 @@ class RoMAEInterpolator(_Unsupervised):
         truth = standardise_truth(pipeline, hidden, answer)
         seen = np.isfinite(measured(hidden)[:, : truth.shape[1]])
         if not seen.any():
-            raise InputError("all hidden values are limits, and a score needs measured ones; give other series.")
+            raise InputError(
+                "all hidden values are limits (censored, such as <5), and a score needs measured ones; give series "
+                "with more measured values."
+            )
         return float(r2_score(truth[seen], answer.scaled_mean[seen]))
 
 
@@ -193,8 +196,8 @@ class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ArrayOpti
     def _suited(cls, pipeline: Pipeline, folder: str | Path) -> Pipeline:
         """Return the pre-trained part of a loaded pipeline, or the whole one if it has none.
 
-        A pool of "attention", which only a head has, is left out of its parameters. `folder` is for the messages of
-        other classes. Raises InputError for the models of a cross-validation, which can only predict.
+        Its saved parameter `pool` is dropped if it is "attention", which only a fine-tuned head has. `folder` is not
+        read. Raises InputError for the models of a cross-validation, which can only predict.
         """
         part = pipeline if pipeline.require_one().autoencoder is None else pipeline.pretrained
         return replace(part, parameters={k: v for k, v in part.parameters.items() if (k, v) != ("pool", "attention")})

@@ -152,7 +152,7 @@ def random_feeds(program: Program, series: int, observations: int) -> Feeds:
 
     Values are like those of training, and times span as much as there. In "values" the value columns are followed by
     standard errors and by the sides of limits (-1, 0, 1), if the program reads these. A program that interpolates gets
-    25 query times per series, from a tenth of that span before its begin to a tenth after its end.
+    25 query times per series, drawn from that span and a tenth of it on either side.
 
     Args:
         program: says which inputs it needs, and what training data were like.

@@ -88,10 +88,9 @@ class RandomConvolutions(Partner):
     def suits(cls, task: str, dataset: AnyDataset) -> bool:
         """Return whether the task is to classify at most 3,000 sounds, or at most 3,000 series that share a time grid.
 
-        Sounds must be spectrograms of `BINS` bins, with no more than 2 million frames in all. To see whether series
-        share a grid, their times are counted from each series' first one and rounded to a millionth of the longest
-        series' span. There may be at most four times as many distinct times in all as a series of median length has,
-        which must have 9 to 200,000.
+        Sounds must be spectrograms of `BINS` bins, with no more than 2 million frames in all. For series, n is the
+        median of their numbers of distinct times; it must be from 9 to 200,000. They share a grid if they have at most
+        4 n distinct times in all, counted from each series' first one, and rounded to a millionth of the longest span.
         """
         data: Any = dataset
         if task != "classification" or len(dataset) > MOST_SERIES:

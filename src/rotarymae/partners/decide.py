@@ -83,8 +83,8 @@ def _best_for_f1(share: Floats, probabilities: Floats) -> Floats:
 
     Weights are tried that favour rare classes more and more: (1 / share) to the powers `EXPONENTS`, from 0 to 1.5. F1
     is that of the rarer of two classes, or the mean over more. It is computed from expected counts, in which a series
-    belongs to class k with its probability, because a threshold that maximises F1 on a few known positives is mostly
-    chance. Before that, probabilities are scaled so that the mean of each class is its share in training; the weights
+    belongs to class k with its probability; with true classes, the best weights would be mostly chance if a class is
+    rare. Before that, probabilities are scaled so that the mean of each class is its share in training; the weights
     include these factors.
 
     Args:

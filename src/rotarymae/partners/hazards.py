@@ -37,8 +37,8 @@ class FollowUp:
         Args:
             truth: [S, K + 1] for K time intervals and the time after them. A series whose event was observed has 1 in
                 the event's interval, and 0 elsewhere. A series that was censored, whose follow-up ended without an
-                event, has 0 before the interval of censoring, there the share of the interval that was left, and 1 in
-                all later ones. So a series is censored if its last number is not 0.
+                event, has 0 before the interval of censoring, in that interval the share of it that was left, and 1
+                in all later ones; it is recognised by its last number, which is not 0.
         """
         intervals = np.arange(truth.shape[1] - 1)
         ended, observed = (truth > 0).argmax(1)[:, None], truth[:, -1:] == 0

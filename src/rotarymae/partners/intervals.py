@@ -38,7 +38,7 @@ def sorted_errors(predicted: Floats, truth: Floats) -> list[list[float]]:
 
 
 def least_errors(share: float) -> int:
-    """Return the smallest number of validation errors that an interval for a share of new values can be made of.
+    """Return how many validation errors are needed for an interval that holds a given share of new values.
 
     It is the smallest n with share · (n + 1) ≤ n: 9 for the share 0.9, and 19 for 0.95.
 

@@ -89,10 +89,10 @@ def data_uri(figure: Figure) -> str:
 def _verdict(outcome: Outcome) -> str:
     """Return the sentence at the top of the page: the run's main metric, and that of the best other method.
 
-    The metric is that of the first of these tasks that the run has scores of: classes (AUROC for two of them, accuracy
-    for more), numbers (RMSE of the first output), times to an event (concordance), interpolation (scaled RMSE of the
-    first value column), reconstruction (scaled RMSE). For the last two the run's method is the network. Without any
-    scores the sentence is "Nothing was scored."
+    The main metric depends on the task: classes (AUROC for two of them, accuracy for more), numbers (RMSE of the first
+    output), times to an event (concordance), interpolation (scaled RMSE of the first value column), reconstruction
+    (scaled RMSE). If the run has scores of several tasks, the first in this list counts. For the last two the run's
+    method is the network. Without any scores the sentence is "Nothing was scored."
     """
     metrics = outcome.metrics
     chosen = metrics.get("predictor", {}).get("chosen", "model")

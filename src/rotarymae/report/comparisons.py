@@ -60,8 +60,8 @@ def _interpolations(values: Mapping[str, Any], where: str) -> Iterator[Table]:
     """Yield two tables of root mean squared errors at hidden observations, one scaled, one in units; see `error_table`.
 
     The first has a row per value column, with errors that are scaled and taken over all channels. The second has a row
-    per value column and channel (without channels: per value column), with errors in the column's unit. If these are
-    more than 20, only the 20 with the model's largest scaled errors are shown, the largest first.
+    per value column and channel (without channels: per value column), with errors in the column's unit. Of more than 20
+    rows, only the 20 with the model's largest scaled errors are shown, the largest first.
 
     Args:
         values: {value column: scores}, the entry "interpolation" of metrics.json; {} yields no table.

@@ -64,10 +64,11 @@ class Picture:
 
 
 def draw_series(outcome: Outcome) -> Parts:
-    """Yield drawings of six of the scored series, drawn at random (always the same), one drawing for each.
+    """Yield a drawing of each of six scored series, which are chosen at random with a fixed seed.
 
     A drawing shows the visible and the hidden observations of the first value column, the predicted curve and its
-    bands. Fewer than six series are all drawn. Nothing is yielded if the run did not interpolate.
+    bands. If fewer than six series were scored, all of them are shown. Nothing is yielded if the run did not
+    interpolate.
     """
     if outcome.visible is None or outcome.hidden is None:
         return
@@ -132,12 +133,12 @@ def _draw_observations(outcome: Outcome, parts: tuple[Any, ...], caption: str, *
 
 
 def draw_reconstructions(outcome: Outcome) -> Parts:
-    """Yield drawings of six scored pictures, videos or sounds, drawn at random (always the same), one for each.
+    """Yield a drawing of each of six scored pictures, videos or sounds, which are chosen at random with a fixed seed.
 
     A drawing shows the input, what the model saw of it, and the reconstruction of its hidden patches. A video is shown
     by its first frame; a sound by its spectrogram, with time from left to right and low frequencies at the bottom.
-    Three channels are shown as colours; otherwise the first channel is shown. Fewer than six inputs are all drawn.
-    Nothing is yielded if the run reconstructed none.
+    Three channels are shown as colours; otherwise the first channel is shown. If the run reconstructed fewer than six
+    inputs, all of them are shown; if it reconstructed none, nothing is yielded.
     """
     dataset: Any = outcome.dataset
     rows = outcome.split.scored[dataset.lengths[outcome.split.scored] >= 2]  # as `score` reconstructs them
@@ -224,7 +225,7 @@ def draw_by_distance(rows: list[dict[str, Any]], unit: float) -> Drawing:
 def verdict(promise: float, share: float, points: int) -> str:
     """Judge a predicted band: return "as promised", "too narrow" or "too wide".
 
-    It is as promised if the two shares differ by at most 0.02, or by at most two standard errors if that is more.
+    It is as promised if the two shares differ by at most 0.02, or by at most two standard errors of `share`.
 
     Args:
         promise: the share of hidden observations that should be inside, such as 0.95.
@@ -318,12 +319,11 @@ def confusions(
 ) -> Iterator[tuple[int, str]]:
     """Yield (index, caption) of one wrongly predicted series for each of the three most frequent confusions.
 
-    A confusion is a pair of a true class and another class that was predicted. Of its series the one is taken whose
-    predicted class has the largest probability. The most frequent confusion comes first; there may be fewer than three.
+    A confusion is a pair of a true class and another class that was predicted. The series is the one whose predicted
+    class has the largest probability. The most frequent confusion comes first; there may be fewer than three.
 
     Args:
-        labels, predicted: int [n], true and predicted class numbers from 0 of n series. The index is one of these
-            series.
+        labels, predicted: int [n], true and predicted class numbers from 0 of n series. The index counts these.
         probabilities: [n, K] probabilities of the K classes.
         names: [K] names of the classes, for the captions.
     """
@@ -353,7 +353,7 @@ def _largest_errors(outcome: Outcome) -> Iterator[tuple[int, str]]:
 
 
 def draw_thresholds(outcome: Outcome) -> Parts:
-    """Yield one drawing for two classes: the ROC and the precision-recall curve, with the second as positive.
+    """Yield one drawing for two classes: the ROC and the precision-recall curve of the second class.
 
     Nothing is yielded for another number of classes, for other tasks, or if all scored series are of one class.
     """

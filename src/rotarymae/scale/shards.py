@@ -196,7 +196,7 @@ def find_shards(table: Path, out: Path) -> list[Shard]:
         )
     twice = sorted(name for name in set(names) if names.count(name) > 1) if len(set(names)) < len(names) else []
     if twice:
-        raise InputError(f"several input files have the same output file ({listed(twice)}); give them different names.")
+        raise InputError(f"several input files have the same output file ({listed(twice)}); rename some of the inputs.")
     return [Shard(path, out / name, name) for path, name in zip(paths, names, strict=True)]
 
 

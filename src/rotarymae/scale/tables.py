@@ -51,7 +51,7 @@ class Totals:
 
     @property
     def said_of_empty(self) -> str:
-        """Text such as "; 3 series without observations have an empty row", to end a sentence; "" if none is empty."""
+        """Text such as "; 3 series without observations have an empty row", to end a sentence; "" if there are none."""
         return f"; {self.empty:,} {self.what} have an empty row" if self.empty else ""
 
 
@@ -140,7 +140,7 @@ def _answer_parts(
             done += size
             if schema is None and answers.columns.num_columns:
                 schema = answers.columns.schema
-        reason = part.why or NoObservations("none of the series asked about has observations; ask about others.")
+        reason = part.why or NoObservations("none of the series in the table of queries has observations; name others.")
         totals.series += len(part.ids)
         totals.empty += int((~part.observed).sum())
         held.append((replace(part, dataset=None), answers))  # whose data set has been answered
@@ -200,7 +200,7 @@ def _rows(ids: pa.Array, observed: np.ndarray, answers: Answers | None, schema: 
         ids: [S] ids of all series.
         observed: bool [S], True for series with results; any other gets one row, with its id and empty cells.
         answers: the results of the observed series, in their order; None if no series is observed.
-        schema: columns of results, used if the part has none.
+        schema: columns of results, used if `answers` is None or has none.
         name: name of the id column; it becomes "id" (or "id_value") if the results have a column of this name.
     """
     lengths = np.ones(len(ids), np.int64)

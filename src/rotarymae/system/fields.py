@@ -186,11 +186,11 @@ def from_fields(kind: type, fields: Any, where: str) -> Any:
     known, hints = {field.name: field for field in dataclasses.fields(kind)}, type_hints(kind)
     for name in fields:
         if name not in known:
-            raise InputError(f"{where} has no field {name!r}; there are {', '.join(known)}.")
+            raise InputError(f"{where} has no field {name!r}; use only {', '.join(known)}.")
     for name, field in known.items():
         needed = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
         if needed and name not in fields:
-            raise InputError(f"{where} lacks the field {name!r}; it needs a value.")
+            raise InputError(f"{where} lacks the field {name!r}; give it a value.")
     return kind(**{name: _read(value, hints[name], name) for name, value in fields.items()})
 
 

@@ -73,7 +73,7 @@ def as_dataset(
         raise InputError(
             f"the series are {kind}; wanted a SeriesDataset, a long data frame, an array [cases, channels, time], a "
             "list of arrays [channels, time], or a list with (times, values) or (times, values, channels) of every "
-            "series. Observations (time, value, channel) of a series become these by tuple(zip(*observations))."
+            "series. tuple(zip(*observations)) makes (times, values, channels) of a list of (time, value, channel)."
         )
     return dataset if like is None else _with_channels(dataset, like).with_limits(like.limits)
 
@@ -218,8 +218,14 @@ def _from_tuples(series: Sequence[Any], like: ObservationPreprocessor | None) ->
     times, values, *channels = (list(column) for column in zip(*parts, strict=True))
     names = None if like is None else like.channel_names
     if like is not None and bool(channels) != (names is not None):
-        has, known = ("channels", "without any") if channels else ("no channels", f"on {listed(names or ())}")
-        raise InputError(f"the series have {has}, and the model was fitted {known}; give them as in its training.")
+        if channels:
+            raise InputError(
+                "the series have channels, and the model was fitted without any; give (times, values) alone."
+            )
+        raise InputError(
+            f"the series have no channels, and the model was fitted on {listed(names or ())}; give (times, values, "
+            "channels)."
+        )
     dataset = SeriesDataset.from_arrays(times, values, *channels, channel_names=names)
     return _named(dataset, like)
 

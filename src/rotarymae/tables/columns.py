@@ -70,10 +70,10 @@ class Rule:
     def rank(self, words: Sequence[str]) -> float:
         """Return how well a column's name, split into `words` by `pieces`, fits this rule: the smaller the better.
 
-        It is the least index of the name's words in `self.words`; a single letter counts only if it is the whole name.
-        Half the number of `self.words` is subtracted for a word of `self.better`; 0.25, and 0.01 for each word, are
-        added for a name of several words. It is infinity for a name without any of `self.words`, or with one of
-        `self.never`.
+        It is infinity for a name without any of `self.words`, or with one of `self.never`. Otherwise it is the least
+        index of the name's words in `self.words`, where a single letter counts only if it is the whole name. If the
+        name has a word of `self.better`, half the number of `self.words` is subtracted. To a name of n > 1 words,
+        0.25 + 0.01 n is added.
         """
         alone = len(words) == 1  # as t is a time, and T_Reactor none
         places = [self.words.index(word) for word in words if word in self.words and (alone or len(word) > 1)]
@@ -228,7 +228,7 @@ class Column:
 
     @property
     def repeats(self) -> bool:
-        """Whether the column has fewer than 10 cells, or at most four different ones for every five (none missing)."""
+        """Whether at most four in five of the filled cells are different, or fewer than 10 cells are filled."""
         known = int((self.codes >= 0).sum())
         return 5 * self.distinct <= 4 * known or known < MIN_ASCENDING
 
@@ -314,10 +314,10 @@ class Column:
         return self.whole and self.distinct > MOST_STATES and bool(goes_on.mean() > MOST)
 
     def goes_one_way(self, groups: np.ndarray) -> bool:
-        """Return whether more than 95 % of the steps of its numbers or dates from row to row go one way or stay.
+        """Return whether the numbers or dates ascend from row to row, or descend, in more than 95 % of the steps.
 
-        False without any steps. Only steps between consecutive rows of one group count; `groups` [n] are codes of each
-        row's group.
+        Equal neighbours do both. False without any steps. Only steps between consecutive rows of one group count;
+        `groups` [n] are codes of each row's group.
         """
         numbers = self.days if self.numbers is None else self.numbers
         if numbers is None:
@@ -490,8 +490,8 @@ def _is_clock(column: pa.Array, numbers: np.ndarray | None, hours: bool) -> bool
     Args:
         column: Arrow array [n] of its cells.
         numbers: the cells as numbers, float64 [n]; None for texts. Texts are times of day if more than 95 % look like
-            18.00.00. Numbers are if all look like 915 and 2350, for 09:15 and 23:50, one is 100 or more, and they have
-            at least three different minutes or 2300 as the largest.
+            18.00.00. Numbers are times of day if all look like 915 and 2350, for 09:15 and 23:50, one is 100 or more,
+            and they have at least three different minutes or 2300 as the largest.
         hours: whether the name says hours; then numbers are times of day if all are whole, from 0 to 24.
     """
     if numbers is None or np.isnan(numbers).all():

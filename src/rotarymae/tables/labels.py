@@ -63,8 +63,8 @@ class Facts:
         table = open_source(source).with_id(id)
         if id in names:
             raise InputError(
-                f"column {id!r} holds the ids of the series, and is also named as label, static column or split: "
-                "that needs values other than ids. Name another column.",
+                f"column {id!r} holds the ids of the series, and is also named as label, static column or split; "
+                "name another column for that.",
                 code="column-twice",
             )
         if id in ("file", "id") and id not in table.columns and {*names} <= {*table.columns}:
@@ -103,7 +103,7 @@ class Facts:
         return {name: column.take(place) for name, column in self.values.items()}, place
 
     def add_to(self, dataset: SeriesDataset, table: str) -> SeriesDataset:
-        """Return the data set with these columns as further static columns, matched by the ids of the series.
+        """Return the data set with the columns in `values` as further static columns, matched by the series' ids.
 
         A missing number is NaN, a missing date NaT, and any other missing cell None. All are missing for a series whose
         id is not in the table; the data set's report counts such series as a doubt, and calls the table `table`. Static
@@ -154,10 +154,10 @@ def align_labels(
     others = known.filter(pc.invert(pc.is_in(known, value_set=facts.ids.take(place.drop_null())))).to_pylist()  # pyright: ignore
     lost = dataset.ids[values[label].is_null().to_numpy(zero_copy_only=False)]
     if len(lost) and (unlabelled == "error" or len(lost) == len(dataset)):
-        text = f" There are labels of {listed(others)}." if others else ""
+        text = f" There are labels of {listed(others)}; check that ids are written alike." if others else ""
         raise InputError(
-            f"{len(lost)} series have no label in column {label!r}: {listed(lost)}; add their labels or select the "
-            f"others.{text}"
+            f"{len(lost)} series have no label in column {label!r}: {listed(lost)}; add their labels, or leave these "
+            f"series out.{text}"
         )
     for doubt in facts.report.losses():
         warnings.warn(doubt, InputWarning, stacklevel=2)
@@ -193,7 +193,7 @@ def align_column(
     values = Facts.read(source, id, [name], na).of(dataset.ids)[0][name]
     known = values.drop_null()
     if not len(known):
-        raise InputError(f"no series has a value of the column {name!r}; check that the ids are those of the series.")
+        raise InputError(f"no series has a value in column {name!r}; check that the ids are those of the series.")
     as_days = pa.types.is_temporal(values.type)
     if cells.is_text(values.type):
         as_days = bool(cells.matches(known, dates.ISO).all())
@@ -254,11 +254,11 @@ def _plain(column: pa.Array, name: str, na: Sequence[str], parse: bool, static: 
 
 
 def _doubts_on_classes(column: pa.Array, name: str, parsed: bool) -> ReadingReport:
-    """Return a report on what is doubtful about the classes in a column of texts.
+    """Return a report on texts in a column that are doubtful as classes; it is empty for another type than text.
 
-    Words that differ in capitals alone are doubtful. So are words among numbers, if numbers were looked for (`parsed`),
-    and there are fewer different words than different numbers. `column` is an Arrow array [rows], null for missing
-    cells. The report is empty for another type than text.
+    Doubtful are words that differ from others in capitals alone, and words in a column that has more different numbers
+    than different words. The latter count only if `parsed` is True, that is, the column was searched for numbers.
+    `column` is an Arrow array [rows], null for missing cells; `name` is its name, for the report.
     """
     if not cells.is_text(column.type):
         return ReadingReport()
@@ -297,7 +297,7 @@ def _first_of_each(
     rows = np.flatnonzero((codes >= 0) & (series >= 0))
     if pa.types.is_floating(values.type) and (bad := np.isinf(values.to_numpy())[codes[rows]]).any():
         where = listed([ids[series[rows[bad.argmax()]]].as_py()])
-        text = f"column {name!r} is infinite, first in series {where}; correct it, or leave the cell empty."
+        text = f"column {name!r} has an infinite value, first in series {where}; correct it, or leave the cell empty."
         raise InputError(text, code="unusable-cell")
     first = np.full(len(ids), -1)
     first[series[rows[::-1]]] = codes[rows[::-1]]  # the last that is written is that of the first row

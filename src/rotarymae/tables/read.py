@@ -55,7 +55,7 @@ class Part:
 
     @property
     def report(self) -> ReadingReport:
-        """The report on the rows of these series, read or left out; an empty one if they have no rows."""
+        """The report on the part's rows, those that were read and those left out; an empty one if it has no rows."""
         reading = self.dataset.reading if self.dataset is not None else self.why and self.why.reading
         return reading or ReadingReport()
 
@@ -205,9 +205,9 @@ class TableReader:
 
     @cached_property
     def _static(self) -> list[tuple[str, Facts]]:
-        """Pairs of a table's name and its static columns (`Facts`): for this table and that of objects, if it has some.
+        """Pairs (name, static columns as `Facts`) for the table and that of objects; none for a table without any.
 
-        They are read once for the whole table, so that they are alike in all parts of it. Numbers of this table are
+        They are read once for the whole table, so that they are alike in all parts of it. Numbers of `source` are
         converted by `factors`. Raises InputError for an id column that is missing, or for columns that `Facts.read`
         refuses.
         """
@@ -267,7 +267,7 @@ class TableReader:
             report = _joined(reports)
             if every and report.empty:
                 said = f"{len(report.empty)} of {report.series} series have no observation left: {listed(report.empty)}"
-                raise InputError(f"{said}. Leave them out.")
+                raise InputError(f"{said}. Remove these series, and their labels.")
             report = self._with_notes(report)
         announce(report)
         return replace(dataset, reading=report, sides=dataset.sides if report.limits else None)
@@ -389,7 +389,7 @@ class TableReader:
         """
         count, first = self.source.rejected()
         if count:
-            reason = "a line has another number of cells"
+            reason = "a line has another number of cells than the header"
             cut = ReadingReport(total=count, left_out={reason: count}, first={reason: first})
             report = report + cut
             if self.schema.strict:
@@ -558,8 +558,8 @@ class TableReader:
 def _joined_static(parts: Sequence[dict[str, np.ndarray]], counts: Sequence[int]) -> dict[str, np.ndarray]:
     """Join the static columns of parts of a table: {name: one value per series of all parts}.
 
-    Rows without a time make static columns (`_facts`), and a part without such rows lacks them. Its series get False if
-    the column is boolean in all other parts, else NaN. If the column holds numbers in some parts and booleans in
+    Some columns are made of rows without a time (`_facts`); a part without such rows lacks them. Its series get False
+    if the column is boolean in all other parts, else NaN. If the column holds numbers in some parts and booleans in
     others, the booleans become NaN. `counts` are the numbers of series of the parts.
     """
     static = {}
@@ -579,7 +579,7 @@ def _joined(reports: list[ReadingReport]) -> ReadingReport:
     """
     if len({NO_ZONE in report.notes for report in reports if report.total}) > 1:
         raise InputError(
-            "some of the times are dates with a zone or an offset, and some without; give all in one way.",
+            "some of the times are dates with a zone or an offset, and some without; give all with one, or none.",
             code="mixed-zones",
         )
     return sum(reports[1:], reports[0])
@@ -597,9 +597,9 @@ def announce(report: ReadingReport | None) -> None:
 def _facts(rows: Observations, codes: np.ndarray, names: np.ndarray) -> dict[str, np.ndarray]:
     """Turn rows without a time into static columns: {channel: one value for each of S series}.
 
-    Only channels with such rows have a column. It holds the value in the first such row of each series, float64, with
-    NaN for a series without one, and for a limit ("<5"). If none of these first rows has a value, the column says
-    whether the series has such a row, as booleans.
+    Only channels with such rows have a column. Of several in a series the first counts. The column holds its value,
+    float64, and NaN for a limit ("<5") or a series without such a row. If no series has a value, the column is boolean:
+    whether the series has such a row.
 
     Args:
         rows: all rows; only the first of their columns of values is used. S is the number of their ids.
@@ -640,7 +640,7 @@ def _unit_factors(table: Source, schema: TableSchema) -> dict[str, float]:
             said = "" if factor is None else f": multiply by {factor:.6g} (--convert)"
             warnings.warn(f"{text}; convert it{said}.", InputWarning, stacklevel=4)
         elif factor is None:
-            text += "; no factor is known (by astropy, if it is installed). Convert it yourself."
+            text += "; no factor is known to astropy, or it is not installed. Install it, or convert the column."
             raise InputError(text, code="unit")
         else:
             factors[name] = factor

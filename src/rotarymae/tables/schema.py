@@ -162,17 +162,17 @@ class TableSchema:
         bounds = (*self.upper_limits, *self.lower_limits)
         most = max(len(self.upper_limits), len(self.lower_limits))
         several = self.wide or self.tokens == "time"  # observations in a row
-        single = "belong to single observations; give a table with one row for each (no --wide, no --tokens time)."
+        single = "belong to single observations; give a table with one row for each (no --wide or --tokens time)."
         conflicts = (
             (self.flags and self.wide, f"flags {listed(self.flags)} {single}"),
             (self.errors and several, f"errors {listed(self.errors)} {single}"),
-            (bounds and several, f"limits {listed(bounds)} {single}"),
+            (bounds and several, f"columns of limits {listed(bounds)} {single}"),
             (
                 self.upper_limits and self.lower_limits,
                 f"values {listed(self.values[:1])} have upper limits {listed(self.upper_limits[:1])} and lower limits "
-                f"{listed(self.lower_limits[:1])}: where one is missing, it would lie on both sides. Name one side.",
+                f"{listed(self.lower_limits[:1])}: a missing value would lie on both sides. Name limits of one side.",
             ),
-            (most > len(self.values), f"{most} columns of limits for {len(self.values)} of values; name one for each."),
+            (most > len(self.values), f"{most} columns of limits for {len(self.values)} of values; give one each."),
             (self.wide and self.channel, f"channel={self.channel!r} is for long tables: omit --channel or --wide."),
             (
                 self.tokens == "time" and self.channel,
@@ -199,8 +199,8 @@ class TableSchema:
     def resolve(cls, given: Mapping[str, Any], of_model: Mapping[str, Any] | None = None) -> TableSchema:
         """Make a schema of options: each as it is given, else as the model has it, else the default.
 
-        A given `wide` drops the model's `channel`, and the other way round; so do `upper_limits` and `lower_limits`.
-        The default of `values` is () if `wide` is given.
+        A given `wide` drops the model's `channel`, a given `channel` the model's `wide`; likewise `upper_limits` and
+        `lower_limits`. The default of `values` is () if `wide` is given.
 
         Args:
             given: {field: value}; None, False, () and [] count as not given, names of no field are passed over, and
