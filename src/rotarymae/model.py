@@ -238,13 +238,15 @@ class MaskedAutoencoder(nn.Module):
         visible : Tokens
             The visible tokens [B, N], N in each of B rows.
         masked : Tokens
-            The hidden tokens [B, M], M in each row. Their values are not read, but handed on as the truth. A model with
-            `neighbours` reads which values were observed; its predictions of the others have no meaning.
+            The hidden tokens [B, M], M in each row. Their values are returned as the truth, and not read otherwise. A
+            model with `neighbours` predicts only values that `masked` marks as observed: where a value was not, its
+            prediction has no meaning.
 
         Returns
         -------
         Reconstruction
-            Predictions for the M hidden tokens of each row, with their true values (without further inputs).
+            Predictions for the M hidden tokens of each row, with their true values. Further inputs of the tokens, such
+            as standard errors, are left out.
 
         Raises
         ------

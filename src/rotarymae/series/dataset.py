@@ -611,7 +611,7 @@ class SeriesDataset:
 
         No series is left out, so that labels in the same order fit. A row with NaN among its V values is left
         out, and equal rows become one; anything else that cannot be used is refused. Standard errors (NAME_err) that
-        are NaN in all of a series become the median of the others.
+        are NaN in all of a series become the median error of the other series.
 
         Parameters
         ----------
@@ -635,7 +635,7 @@ class SeriesDataset:
             Name → S values.
         **options : Any
             Other fields of `rotarymae.tables.TableSchema`: tokens, duplicates, wide. With wide=True each of the V
-            columns is a channel, and NaN leaves out only the value itself; with tokens="time", too, its whole row.
+            columns is a channel, and NaN leaves out only the value itself; the whole row, if tokens="time" as well.
 
         Returns
         -------

@@ -65,14 +65,14 @@ class Times(cells.Numbers):
 def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str] = ()) -> Times:
     """Convert a column of times to numbers: dates to days since 1970-01-01 UTC, durations to days; numbers stay.
 
-    Without `how`, texts are read as ISO dates if more than half of those that are not missing are ISO dates; else as
-    elapsed times ("26:30"), which become days, if more than half are; else as numbers. Other texts become NaN, and are
-    counted in `Times.words`. A period, such as "2024-Q1" or one date to another, counts as its start.
+    Without `how`, a column of texts is read as ISO dates or as elapsed times ("26:30", converted to days) if more than
+    half of the cells that are not missing are such; else as numbers. Other texts become NaN, and are counted in
+    `Times.words`. A period, such as "2024-Q1" or one date to another, counts as its start.
 
     Args:
         name: of the column, for messages.
         how: strptime format of dates in texts or in whole numbers (20240331). Not used for a column of another type,
-            nor for numbers of which one has a fraction: these stay numbers.
+            nor for a column of numbers if one has a fraction.
         na: cells that mean "missing", in addition to `cells.MISSING` ("NA", "-", ...): texts, or numbers in any
             spelling. Not used for a column whose type is one of dates or durations.
 
@@ -413,10 +413,10 @@ def with_clock(day: Times, clock: pa.Array, name: str) -> Times:
 
     Args:
         day: n days.
-        clock: the n times of day: Arrow times, texts such as 10:15, 10h15 and 10:15 PM (26:30 is 2:30 of the next day),
-            or numbers, also as texts. Numbers are hours (10.25 is 10:15). If one is beyond 24, or a text of four
-            digits, all are hours and minutes (1015 is 10:15). If all are texts such as 10.25, with two digits below 60
-            behind the point, they are hours and minutes, too (10:25).
+        clock: the n times of day: Arrow times; texts such as 10:15, 10h15 and 10:15 PM (26:30 is 2:30 of the next day);
+            texts that all have two digits below 60 behind a point (10.25 is 10:25); or other numbers, also as texts.
+            These are hours (10.25 is 10:15); but if one is beyond 24, or a text of four digits, all are hours and
+            minutes (1015 is 10:15).
         name: of the column of days, for messages.
 
     Returns:
