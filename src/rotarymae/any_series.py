@@ -406,7 +406,7 @@ class AnySeries(MaskedAutoencoder):
         if sizes != (2, 1, TOKEN_NUMBERS - 1) or config.likelihood != "student_t" or config.neighbours:
             raise InputError(
                 f"axes, features, input_features are {sizes}, likelihood {config.likelihood!r}, neighbours "
-                f"{config.neighbours}; AnySeries needs {(2, 1, TOKEN_NUMBERS - 1)}, 'student_t' and False."
+                f"{config.neighbours}; set them to {(2, 1, TOKEN_NUMBERS - 1)}, 'student_t' and False for AnySeries."
             )
         super().__init__(config)
         self.query_projection = nn.Linear(QUERY_NUMBERS, config.decoder_embed_dim, bias=False)

@@ -54,8 +54,8 @@ def importance(pipeline: Pipeline, dataset: SeriesDataset, on_step: Any = None) 
     longer = np.flatnonzero(dataset.lengths > (preprocessor.window or np.inf))
     if len(longer):
         raise InputError(
-            f"series {listed(dataset.ids[longer])} have more than the {preprocessor.window} observations that the "
-            "model reads at a time; shorten them (SeriesDataset.mask_observations)."
+            f"series {listed(dataset.ids[longer])} have more than {preprocessor.window} observations, the most that "
+            "the model reads at a time; keep fewer by SeriesDataset.mask_observations."
         )
     preprocessor.check(dataset)
     # Predictions that differ by one observation are distinguishable in float32 only.

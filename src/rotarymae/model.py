@@ -258,7 +258,8 @@ class MaskedAutoencoder(nn.Module):
         if masked.features < features or (observed is not None and observed.shape[2] < features):
             marks = "" if observed is None else f", and their mask `observed` has {observed.shape[2]}"
             raise InputError(
-                f"hidden tokens have {masked.features} values{marks}; the model predicts {features}: give all these."
+                f"hidden tokens have {masked.features} values{marks}; the model predicts {features} values per token: "
+                f"give `masked` with at least {features}."
             )
         target_mask = masked.observed_values[..., :features] if self.config.neighbours else None
         parameters = self.decode(self.context(visible), masked.positions, masked.padding, target_mask)
@@ -308,7 +309,8 @@ class MaskedAutoencoder(nn.Module):
             )
         parameters = self.decode(self.context(visible), positions, padding)
         if not (positions if padding is None else positions[~padding]).isfinite().all():
-            raise InputError("positions to predict at hold NaN or infinity; leave these out, or mark them as padding.")
+            text = "positions to predict at hold NaN or infinity; leave such positions out, or mark them as padding."
+            raise InputError(text)
         mean = self.likelihood.mean(parameters)
         return (mean, self.likelihood.std(parameters)) if return_std else mean
 

@@ -221,7 +221,8 @@ def _from_iso(texts: pa.Array, name: str) -> pa.Array:
     offset = cells.matches(texts, r"(Z|\d[+-]\d\d(:?\d\d)?)$") & cells.matches(texts, ":|Z$")
     if offset.any() and offset.sum() < len(texts) - texts.null_count:
         raise InputError(
-            f"some of the times {name!r} are dates with a zone or an offset, and some without; give all in one way.",
+            f"some of the times {name!r} are dates with a zone or an offset, and some without; write all with one, or "
+            "all without.",
             code="mixed-zones",
         )
     return _stamps(texts, "TRY_CAST(c AS TIMESTAMPTZ)" if offset.any() else "TRY_CAST(c AS TIMESTAMP)")
@@ -441,7 +442,8 @@ def with_clock(day: Times, clock: pa.Array, name: str) -> Times:
         wrong = given[(hours < 0) | (hours > 24)]
         if len(wrong):
             raise InputError(
-                f"a time of day next to {name!r} is {wrong[0]:g}; wanted hours up to 24, 10:15:00, or 1015 for 10:15."
+                f"a time of day next to {name!r} is {wrong[0]:g}; write hours from 0 to 24, or 10:15:00, or 1015 for "
+                "10:15."
             )
         spent = hours / 24
     return replace(day, values=day.values + spent)
@@ -514,7 +516,8 @@ def parse_time(text: str, zone: str | None) -> float:
         with suppress(ValueError):
             if FIRST_DAY <= float(text) <= LAST_DAY:
                 return float(text)
-        raise InputError(f"{text!r} is neither a number nor a date such as 2024-03-31 or 2024-03-31T10:00.") from error
+        wanted = "give a date, such as 2024-03-31 or 2024-03-31T10:00, or days since 1970-01-01"
+        raise InputError(f"{text!r} is no time in the years 1 to 9999; {wanted}.") from error
     days = _typed(pa.array([when], pa.timestamp("us", "UTC" if when.tzinfo else None)), "time").values
     return float(days[0] if when.tzinfo else in_zone(days, zone)[0])
 
@@ -555,7 +558,7 @@ def span_of(option: str, text: str, unit: str | None) -> float:
     span = parse_span(f"+{text.lstrip('+')}", unit)
     if span is None:
         raise InputError(
-            f"{option} {text} is no span of time; wanted a number, or one with d, h, min or s, such as 6h."
+            f"{option} {text} is no span of time; give a number of at least 0, also with d, h, min or s, such as 6h."
         )
     return span
 

@@ -121,7 +121,7 @@ class Observations:
                 first[reason] = self.name(int(wrong.argmax()))
         if counts and strict:
             each = "; ".join(f"{reason} in {count:,} (first: {first[reason]})" for reason, count in counts.items())
-            raise InputError(f"{each}. Correct them, or leave them out.", code="unusable-cell")
+            raise InputError(f"{each}. Correct these rows, or leave them out.", code="unusable-cell")
         return self.noting(**{counter: counts, "first": first}).keep(keep) if counts else self
 
     @property
