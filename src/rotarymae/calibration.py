@@ -116,8 +116,7 @@ class Calibration(nn.Module):
     def check(self) -> None:
         """Raise InputError if loaded numbers hold NaN or infinity, or `reach` (distance) or `season` is negative."""
         if not all(part.isfinite().all() for part in self.buffers()) or self.season < 0 or (self.reach < 0).any():
-            text = "the calibration is damaged: it holds NaN, infinity, or a negative `reach` or `season`."
-            raise InputError(f"{text} Copy the model's files anew, or train it again.")
+            raise InputError("the calibration is damaged: it holds NaN, infinity, or a negative `reach` or `season`.")
 
     @property
     def answers(self) -> Likelihood:

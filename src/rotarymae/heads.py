@@ -240,10 +240,10 @@ class _PooledHead(nn.Module):
         vector = self.vector(tokens)
         given = (0,) if static is None else tuple(static.shape[1:])
         if given != (self.static_features,):
-            advice = f"give [series, {self.static_features}]" if self.static_features else "leave them out"
+            count = self.static_features
+            advice = f"give `static` as [series, {count}]" if count else "leave `static` out"
             raise InputError(
-                f"each series has static features of shape {given}; the head was made for {self.static_features}: "
-                f"{advice}."
+                f"each series has static features of shape {given}; the head was made for {count}: {advice}."
             )
         x = self.dropout(self.norm(vector))
         with torch.autocast(x.device.type, enabled=False):  # answers in bfloat16 would have three digits

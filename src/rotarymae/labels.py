@@ -71,7 +71,7 @@ class ClassLabels(Target):
             )
         numbers = [weight for weight in self.weights if type(weight) in (int, float) and 0 < weight < math.inf]
         if self.weights and len(numbers) != len(self.classes):
-            raise InputError(f"the weights of classes are {self.weights}; give a positive number for each class.")
+            raise InputError(f"the weights of classes are {self.weights}; wanted a positive number for each class.")
 
     @staticmethod
     def check(targets: Any, series: int) -> np.ndarray:
@@ -265,8 +265,8 @@ class NumberTargets(Target):
         """Raise InputError unless `mean` and `std` have equally many values, one or more, and `std` is positive."""
         if not self.mean or len(self.mean) != len(self.std) or not all(std > 0 for std in self.std):
             raise InputError(
-                f"the scaling of targets has the means {self.mean} and deviations {self.std}; give at least one mean, "
-                "and a positive deviation for each."
+                f"the scaling of targets has the means {self.mean} and deviations {self.std}; wanted at least one "
+                "mean, and a positive deviation for each."
             )
 
     @staticmethod

@@ -99,8 +99,8 @@ class ArrayDataset:
         name, axes = f"{self.noun[:-1]} {plain(self.ids[i])!r}", len(self.patch_size)
         if array.ndim != axes + 1:
             raise InputError(
-                f"{name} has the shape {array.shape}; wanted {axes + 1} axes: {axes} that patches of {self.patch_size} "
-                "divide, then that of channels. Reshape it, or choose another patch_size."
+                f"{name} has the shape {array.shape}; wanted {axes} axes to divide into patches of {self.patch_size}, "
+                "then one of channels. Reshape it, or choose another patch_size."
             )
         if array.shape[-1] != self.arrays[0].shape[-1]:
             raise InputError(

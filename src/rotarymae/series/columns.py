@@ -143,7 +143,7 @@ def flat_arrays(
         fits = usual and array.shape[1:] == first.shape[1:] and (lengths is None or len(array) == lengths[i])
         if not fits:
             rows, kind = "n" if lengths is None else lengths[i], "numbers" if axes == 2 else "numbers or times"
-            wider = f" or [{rows}, columns], with the columns of the first series" if axes == 2 else ""
+            wider = f" or [{rows}, columns], with as many columns in all series" if axes == 2 else ""
             raise InputError(
                 f"series {listed([id])}: {what} is {array.dtype} of shape {array.shape}; give {kind} of shape "
                 f"[{rows}]{wider}."

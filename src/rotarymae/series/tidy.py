@@ -364,8 +364,8 @@ def doubt_missing_codes(rows: Observations) -> Observations:
 
     - A number of nines, such as -999, looks like a code if it lies more than five times as far from the median as any
       other value, and more than 20 robust deviations away; or if it is negative and no other value is.
-    - So does another number among 20 values or more, but it must lie more than 100 robust deviations away if it occurs
-      fewer than ten times, and more than 1,000 if it occurs once and is not whole.
+    - Another number looks like a code if it lies as far, among 20 values or more. But if it occurs fewer than ten
+      times, it must lie more than 100 robust deviations away; if it occurs once and is not whole, more than 1,000.
 
     Limits ("<5") and a standard error of 0 are never suspected. There is one warning for each number, which names its
     columns and channels. The rows themselves are unchanged.
