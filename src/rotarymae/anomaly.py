@@ -32,9 +32,9 @@ def hidden_losses(pipeline: Pipeline, hidden: SeriesDataset, answer: Interpolati
 
     Losses are negative log-likelihoods of standardised values, in nats; squared errors for likelihood="point". Gross
     outliers count in full. A limit ("<5") is scored by a value in its place, because its probability cannot be compared
-    with a density. For an upper limit this is the limit itself, or the lower edge of the predicted 68 % band if that is
-    lower; for a lower limit, the limit or the upper edge if that is higher. A limit that agrees with the prediction
-    thus has an ordinary loss.
+    with a density. For an upper limit the value is the limit itself, or the lower edge of the predicted 68 % band if
+    that is lower; for a lower limit, the limit or the upper edge if that is higher. A limit that agrees with the
+    prediction thus has an ordinary loss.
     """
     truth = torch.from_numpy(standardise_truth(pipeline, hidden, answer, limits=False))  # a gross outlier in full
     if hidden.sides is not None:
@@ -178,10 +178,10 @@ def _deviations(means: np.ndarray) -> np.ndarray:
 
 
 def _folds(lengths: np.ndarray) -> np.ndarray:
-    """Assign each of n observations at random to one of four passes, in which it is hidden; return 0 to 3, int [n].
+    """Draw for each of n observations one of four passes, in which it is hidden; return its number, 0 to 3, int [n].
 
-    `lengths` are the series' numbers of observations. A pass hides about a quarter of each series. Series of equal
-    length are divided equally.
+    A pass hides a quarter of each series, rounded up or down. Draws have a fixed seed, and depend on nothing but the
+    length: in series of equal length the k-th observations are in the same pass. `lengths` [S] add up to n.
     """
     owner = np.repeat(np.arange(len(lengths)), lengths)
     random = np.random.default_rng(0).random(int(lengths.max()))

@@ -66,9 +66,9 @@ def standardise(
         errors: standard errors, NaN where unknown; None if all are.
 
     Returns:
-        Times in these units, standardised values, relative noise and the scale, in the arguments' dtype. Noise is the
-        squared standard error divided by the mean one of the channel's visible observations, in which unknown ones
-        count as 0; a mean of 0 divides by 1. It is limited to 0.001 to 1000, and 1 where the error is unknown.
+        Standardised times and values, relative noise, and the scale, in the arguments' dtype. Noise is the squared
+        standard error divided by its mean over the channel's visible observations (unknown ones count as 0; a mean of 0
+        is replaced by 1). It is limited to 0.001 to 1000. Where the error is unknown, it is 1.
     """
     batch, most = len(times), int(channels.max()) + 1
     groups = ChannelGroups.of(channels, times, visible, most)
@@ -406,7 +406,7 @@ class AnySeries(MaskedAutoencoder):
         if sizes != (2, 1, TOKEN_NUMBERS - 1) or config.likelihood != "student_t" or config.neighbours:
             raise InputError(
                 f"axes, features, input_features are {sizes}, likelihood {config.likelihood!r}, neighbours "
-                f"{config.neighbours}; AnySeries needs {(2, 1, TOKEN_NUMBERS - 1)}, 'student_t' and False."
+                f"{config.neighbours}; set them to {(2, 1, TOKEN_NUMBERS - 1)}, 'student_t' and False for AnySeries."
             )
         super().__init__(config)
         self.query_projection = nn.Linear(QUERY_NUMBERS, config.decoder_embed_dim, bias=False)

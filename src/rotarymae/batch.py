@@ -84,14 +84,14 @@ def normalize_index(indices: Any, count: int, noun: str) -> np.ndarray:
     except ValueError:  # lists of unequal length
         at = np.asarray(indices, object)
     if at.ndim != 1 or (at.size and at.dtype.kind not in "iub"):
-        raise InputError(f"indices are {at.dtype} of shape {at.shape}; give a flat list of integers or of booleans.")
+        raise InputError(f"indices are {at.dtype} of shape {at.shape}; give a flat list, of integers or of booleans.")
     if at.dtype.kind == "b":
         if len(at) != count:
-            raise InputError(f"the mask has {len(at)} entries for {count} {noun}; give one for each.")
+            raise InputError(f"the mask has {len(at)} entries for {count} {noun}; give a mask of {count} entries.")
         at = np.flatnonzero(at)
     if not at.size:
         raise InputError(f"none of the {count} {noun} is selected; select at least one.")
     outside = at[(at < -count) | (at >= count)]  # before a conversion, in which large unsigned numbers wrap around
     if len(outside):
-        raise InputError(f"index {outside[0]} is none of the {count} {noun}; give indices from 0 to {count - 1}.")
+        raise InputError(f"index {outside[0]} is out of range for {count} {noun}; give indices from 0 to {count - 1}.")
     return at.astype(np.int64) % count

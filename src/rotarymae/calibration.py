@@ -106,8 +106,8 @@ class Calibration(nn.Module):
     def of(cls, preprocessor: ObservationPreprocessor, likelihood: Likelihood) -> Calibration:
         """Create an unfitted calibration for the channels and value columns that a preprocessor reads.
 
-        Every pair of channel and value column is calibrated by coefficients of its own. If the preprocessor joins all
-        channels of a time into one token, every value of the token is. `likelihood` is that of the model.
+        Every pair of channel and value column is calibrated by coefficients of its own, whether or not the preprocessor
+        joins all channels of a time into one token. `likelihood` is that of the model.
         """
         separate = preprocessor.channel_names is not None and not preprocessor.join_times
         channels = len(preprocessor.channel_names or ()) if separate else 1
@@ -238,11 +238,11 @@ class Calibration(nn.Module):
         distance: Float[Tensor, " n"],
         side: Int[Tensor, " n"],
     ) -> Float[Tensor, " n"]:
-        """Return a typical squared error at each hidden value's distance, by which its loss is divided.
+        """Return a typical squared error for each hidden value, by which its own squared error is divided.
 
-        Without this division, values far from any observation would dominate. The error is the mean over all values on
-        the same side whose log distances round to the same integer (11 and more are one), predicted by the method with
-        the least mean there: the model or a simple one. It is at least 1e-12.
+        Without this division, values far from any observation would dominate. Values on the same side whose log
+        distances round to the same integer are a group (11 and more are one integer). The typical error of a group is
+        the mean squared error of the model or a simple method, whichever is smallest, and at least 1e-12.
 
         Args:
             predicted: by the model, for n hidden values.
@@ -321,14 +321,15 @@ def coefficients_at(
 ) -> Float[Tensor, "*shape C"]:
     """Return the C coefficients by which the prediction at each query (a position to predict at) is calibrated.
 
-    They depend on distance, side and channel: a query's coefficients are a sum over the T numbers that describe its
-    channel (traits), of the trait times its coefficients at the query's distance.
+    T numbers (traits) describe the channel of a query. Each trait has C coefficients, which depend on the query's side
+    and distance. The result is the sum over traits of the trait times its coefficients.
 
     Args:
-        knots: coefficients for each side (0 between two observations, 1 beyond the first or last, 2 without any), log
-            distance 0, 1, .. K - 1 (log2(1 + distance)) and trait. In between they are interpolated linearly.
+        knots: the coefficients by side (0 between two observations, 1 beyond the first or last, 2 without any), log
+            distance (log2(1 + distance) = 0, 1, .. K - 1) and trait. Between these distances they are interpolated
+            linearly, beyond the last they are constant.
         around: what lies around each query: distance to the nearest observation, side, and traits.
-        reach: log distance, for each side, beyond which coefficients are constant; they are beyond K - 1, too.
+        reach: log distance, for each side, from which on coefficients are constant.
     """
     distance = torch.minimum(log_distance(around), reach[around.side])
     low = distance.floor().clamp(0, KNOTS - 2).long()
@@ -355,12 +356,12 @@ def blend(
 def student_t(
     mean: Float[Tensor, "*shape"], log_scale: Float[Tensor, "*shape"], freedom: Float[Tensor, "*#shape"]
 ) -> Float[Tensor, "*shape 3"]:
-    """Stack the three parameters of Student's t for each value, clamped to their ranges (`likelihoods.StudentT`).
+    """Stack the arguments to the parameters of `likelihoods.StudentT`, and clamp them to its ranges.
 
     Args:
         mean: one for each value.
         log_scale: logarithm of the squared scale, one for each value.
-        freedom: a number whose softplus is added to 2 to give the degrees of freedom; one for each value, or for all.
+        freedom: degrees of freedom before the softplus (see `StudentT`), one for each value, or for all.
     """
     return LIKELIHOODS["student_t"].clamp(torch.stack([mean, log_scale, freedom.expand_as(mean)], -1))
 
@@ -374,10 +375,10 @@ def calibrate(
 
     Args:
         pipeline: has a trained autoencoder of series; InputError is raised for another.
-        unseen: series held out of training; the training series, if none were.
-        learnt: the training series, if `unseen` are others; else None. The model's errors on them are used as well;
-            that they are smaller is part of the fit, and left out of the calibration. The season (period) is determined
-            from them, or from `unseen` without them; with position axes besides time and channel there is none.
+        unseen: series held out of training; the training series, if none were held out.
+        learnt: the training series, if `unseen` are others; else None. The model's errors on the training series are
+            fitted as well. How much smaller they are is also fitted, but not stored. The season (period) is determined
+            from `learnt`, or if that is None from `unseen`; with axes besides time and channel there is none.
         seed: for the draws of series and of what is hidden.
     """
     model, preprocessor = pipeline.require_autoencoder(), pipeline.require_series()
@@ -469,14 +470,14 @@ def representatives(group: Int[Tensor, " n"]) -> tuple[Int[Tensor, " m"], Float[
     """Choose at most 4 (`MOST_ALIKE`) of the values in each group, evenly spread over it, and weigh them.
 
     A group has hidden values of one series at about the same distance from observations, whose errors are correlated
-    (by 0.3, `ALIKE`): k of them count as k / (1 + (k - 1) · ALIKE) independent ones.
+    (by 0.3, `ALIKE`): a group of k values counts as k / (1 + (k - 1) · ALIKE) independent ones.
 
     Args:
         group: number of the group of each of n values, an integer.
 
     Returns:
-        The indices of the m chosen values, sorted by group, then index; and their weights. Weights in a group are
-        equal, and add up to its number of independent values.
+        The indices of the m chosen values, sorted by group, then index; and their weights, which are equal in a group,
+        and add up to its number of independent values.
     """
     order = group.argsort(stable=True)
     alike = group[order].unique_consecutive(return_counts=True)[1]
@@ -488,10 +489,10 @@ def representatives(group: Int[Tensor, " n"]) -> tuple[Int[Tensor, " m"], Float[
 
 
 def _sample(dataset: SeriesDataset, hidden: float, seed: int) -> SeriesDataset:
-    """Draw series of a data set at random, enough for about `hidden` values to be hidden in one pass over them.
+    """Draw series of a data set at random until they have about four times `hidden` values, of which a pass hides 1/4.
 
-    A pass hides about a quarter of the values. The series keep their order. At least one is drawn; all are returned if
-    they have too few values. `seed` is that of the draw.
+    At least one series is drawn, and all if they have fewer values. The series keep their order. `seed` is that of the
+    draw.
     """
     order = np.random.default_rng(seed).permutation(len(dataset))
     hides = np.cumsum(dataset.lengths[order]) * len(dataset.value_names) * HIDDEN_BY_EACH

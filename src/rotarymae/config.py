@@ -168,7 +168,7 @@ class RoMAEConfig:
         if self.position_encoding != "rotary" and self.p != type(self).p:
             raise InputError(
                 f"p ({self.p}) is a share of rotary frequencies, and position_encoding={self.position_encoding!r} has "
-                f"none; leave it at {type(self).p}."
+                f"none; leave p at {type(self).p}."
             )
         if self.neighbours and self.axes > 2:
             raise InputError(

@@ -54,7 +54,7 @@ class Ensemble(Pipeline):
 
     @property
     def predictor(self) -> Predictor:
-        """Description of which method predicts (network, boosting, all) and of their errors; it cannot predict itself.
+        """Description of the methods (network, boosting), their errors, and which predicts; it cannot predict itself.
 
         It is the attribute `partners`, if that is set. Otherwise it is put together from the folds' predictors:
 

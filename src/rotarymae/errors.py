@@ -50,9 +50,9 @@ class RotaryMAEError(Exception):
         return f"{self.message} Use {advice}." if advice else self.message
 
     def within(self, where: object) -> Self:
-        """Return a copy of the error whose message begins with "WHERE: ", such as the name of a file.
+        """Return a copy of the error whose message has "WHERE: ", such as the name of a file, in front.
 
-        A message that begins with `where` already stays. Code and settings are the same.
+        If the message begins with `where` already, nothing is put in front. Code and settings are the same.
         """
         error = type(self).__new__(type(self))
         error.__dict__.update(self.__dict__)

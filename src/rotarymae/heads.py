@@ -240,9 +240,10 @@ class _PooledHead(nn.Module):
         vector = self.vector(tokens)
         given = (0,) if static is None else tuple(static.shape[1:])
         if given != (self.static_features,):
+            count = self.static_features
+            advice = f"give `static` as [series, {count}]" if count else "leave `static` out"
             raise InputError(
-                f"each series has static features of shape {given}; the head was made for {self.static_features}: give "
-                "that many in a row for each series."
+                f"each series has static features of shape {given}; the head was made for {count}: {advice}."
             )
         x = self.dropout(self.norm(vector))
         with torch.autocast(x.device.type, enabled=False):  # answers in bfloat16 would have three digits

@@ -25,14 +25,16 @@ if TYPE_CHECKING:
 def importance(pipeline: Pipeline, dataset: SeriesDataset, on_step: Any = None) -> list[np.ndarray]:
     """Return how much each observation matters to the network: a list with an array [n] per series, in order of time.
 
-    Each of a series' n observations is left out in turn, and importance is the change of the prediction. For a
-    classifier, it is by how much the log-probability (not calibrated, in nats) of the class falls that is most probable
-    with all observations; it is negative for observations that speak against this class. For a regressor, it is how far
-    the prediction moves, in standard deviations of the training targets (root mean square over outputs). For a time to
-    an event, it is by how much the expected time gets shorter, in the table's unit; it is negative for observations
-    that raise the risk. A series of a single observation gets [NaN].
+    Each of a series' n observations is left out in turn; its importance is the change of the network's prediction:
 
-    The predictions are those of the network, in float32, and not of other methods in the pipeline (boosted trees).
+    - Classes: the fall of the log-probability (not calibrated, in nats) of the class that is most probable with all
+      observations. It is negative for observations that speak against this class.
+    - Numbers: how far the prediction moves, in standard deviations of the training targets (root mean square over
+      outputs).
+    - Time to an event: by how much the expected time gets shorter, in the table's unit. It is negative for observations
+      that raise the risk.
+
+    A series of a single observation gets [NaN]. Other methods in the pipeline (boosted trees) are not used.
 
     Args:
         pipeline: has the fine-tuned model.
@@ -52,8 +54,8 @@ def importance(pipeline: Pipeline, dataset: SeriesDataset, on_step: Any = None) 
     longer = np.flatnonzero(dataset.lengths > (preprocessor.window or np.inf))
     if len(longer):
         raise InputError(
-            f"series {listed(dataset.ids[longer])} have more than the {preprocessor.window} observations that the "
-            "model reads at a time; shorten them (SeriesDataset.mask_observations)."
+            f"series {listed(dataset.ids[longer])} have more than {preprocessor.window} observations, the most that "
+            "the model reads at a time; keep fewer by SeriesDataset.mask_observations."
         )
     preprocessor.check(dataset)
     # Predictions that differ by one observation are distinguishable in float32 only.

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 MAX_WHOLE_CLASSES = 10  # distinct whole numbers; with more of them the labels may be amounts
 LABEL_TYPES = (str, bool, int, float, np.bool_, np.integer, np.floating)
-MIXED = "some labels are strings and others numbers; give all of one kind."
+MIXED = "some labels are strings and others numbers; write all as strings, or all as numbers."
 Label = str | int | float | bool
 MEMBERS, FEW_OF_A_CLASS = 3, 200  # networks that are averaged where the rarer of two classes has fewer series
 
@@ -67,7 +67,7 @@ class ClassLabels(Target):
         kinds = {str if isinstance(name, str) else float for name in self.classes}
         if len(self.classes) < 2 or len(set(self.classes)) < len(self.classes) or len(kinds) > 1:
             raise InputError(
-                f"classes are {listed(self.classes)}; give two or more, different, all text or all numbers."
+                f"classes are {listed(self.classes)}; give two or more different ones, all text or all numbers."
             )
         numbers = [weight for weight in self.weights if type(weight) in (int, float) and 0 < weight < math.inf]
         if self.weights and len(numbers) != len(self.classes):
@@ -87,7 +87,7 @@ class ClassLabels(Target):
         """
         labels = one_per_series(targets, series)
         if labels.ndim != 1:
-            raise InputError(f"labels have the shape {labels.shape}; wanted one for each series, ({series},).")
+            raise InputError(f"labels have the shape {labels.shape}; give one for each series, shape ({series},).")
         missing = np.flatnonzero(~has_label(labels))
         if len(missing):
             raise InputError(
@@ -97,13 +97,13 @@ class ClassLabels(Target):
         strange = [label for label in labels if not isinstance(label, LABEL_TYPES)]
         if strange:
             kind = type(strange[0]).__name__
-            raise InputError(f"labels are of the type {kind}; wanted strings, whole or other numbers, or booleans.")
+            raise InputError(f"labels are of the type {kind}; convert them to strings, numbers or booleans.")
         if are_mixed(labels):
             raise InputError(MIXED)
         classes = np.unique(labels)
         if len(classes) < 2:
             raise InputError(
-                f"every label is {plain(classes[0])!r}; a classifier needs 2 classes: add series of another."
+                f"every label is {plain(classes[0])!r}; a classifier needs 2 classes: add series of another class."
             )
         return labels
 
@@ -265,8 +265,8 @@ class NumberTargets(Target):
         """Raise InputError unless `mean` and `std` have equally many values, one or more, and `std` is positive."""
         if not self.mean or len(self.mean) != len(self.std) or not all(std > 0 for std in self.std):
             raise InputError(
-                f"the scaling of targets has the means {self.mean} and deviations {self.std}; wanted a positive "
-                "deviation for each mean."
+                f"the scaling of targets has the means {self.mean} and deviations {self.std}; wanted at least one "
+                "mean, and a positive deviation for each."
             )
 
     @staticmethod

@@ -61,7 +61,7 @@ def reconstruction(
     if normalize_targets:
         if target.shape[-1] < 2:
             raise InputError(
-                "normalize_targets needs patches of at least 2 values, and tokens here have 1 feature; leave it out."
+                "normalize_targets needs patches of at least 2 values, and tokens have 1 feature; leave the option out."
             )
         # A patch with a missing value has no mean: it counts for nothing.
         target = (target - target.mean(-1, keepdim=True)) / (target.var(-1, keepdim=True) + 1e-6).sqrt()
@@ -128,7 +128,8 @@ def regression(predicted: Float[Tensor, "*shape"], target: Float[Tensor, "*shape
     """
     if predicted.shape != target.shape:
         raise InputError(
-            f"predictions have the shape {tuple(predicted.shape)}, targets {tuple(target.shape)}; expected the same."
+            f"predictions have the shape {tuple(predicted.shape)}, targets {tuple(target.shape)}; expected the same: "
+            "reshape one of them."
         )
     predicted, target = _at_least_float32(predicted), _at_least_float32(target)
     missing = target.isnan()

@@ -44,7 +44,7 @@ class Masking:
     ratio: float | Sequence[float] = 0.75
 
     def __post_init__(self) -> None:
-        """Raise InputError for an unknown kind or a share not between 0 and 1; turn a list of shares into a tuple."""
+        """Raise InputError for an unknown kind, or unless all shares are > 0 and < 1; turn a list into a tuple."""
         choose("masking", self.kind, tuple(MASKINGS))
         mask_range(self.ratio)
         if isinstance(self.ratio, list):
@@ -57,11 +57,10 @@ class Masking:
             tokens: the batch, B rows of N tokens; axis 0 of positions is time, and the last of several axes is the
                 channel.
             noise: function from n to uniform random numbers [B, n] in [0, 1); None means torch's global generator.
-            phase: a number from 0 to 1, the same for all batches of an epoch; no effect unless `ratio` is (low, high).
-                The share that a row hides then follows from its number of tokens: between low and high in a wave over
-                log2(number), shifted by the phase. Rows of nearly equal length hide equally much, so that a batch of
-                them has little padding, and over the epochs every row hides all shares. None draws each row's share at
-                random.
+            phase: lets rows of nearly equal length hide nearly equal shares, so that a batch of them has little
+                padding. The share is a wave between low and high of `ratio` over log2(number of tokens); `phase`, from
+                0 to 1, shifts the wave. All batches of an epoch have the same phase; over the epochs every row hides
+                all shares. None draws each row's share at random. There is no effect if `ratio` is one number.
 
         Raises:
             InputError: kind "channels" for tokens with one position axis.
@@ -186,8 +185,8 @@ MASKINGS: dict[str, Callable[[Tokens, Noise | None, Shares], Tensor]] = {
 def split(tokens: Tokens, mask: Bool[Tensor, "B N"]) -> tuple[Tokens, Tokens]:
     """Split tokens into a pair (visible, masked); both keep the order of tokens.
 
-    Both have B rows. Rows are as long as the longest of them needs; shorter ones are padded at the end. A row that
-    hides nothing is all padding among the masked tokens.
+    Each has B rows, padded at the end to the longest row of its own. A row that hides nothing is all padding among the
+    masked tokens.
 
     Args:
         tokens: B rows of N tokens.

@@ -237,8 +237,8 @@ def survival_metrics(truth: np.ndarray, probabilities: np.ndarray, labels: Event
     """Score predictions of the times to an event of S series: return {metric: value}, with three metrics.
 
     - "concordance": Harrell's, of the expected times; NaN if no two series can be compared.
-    - "integrated_brier_score": mean over time, from the first to the last inner edge of the intervals (of a single
-      interval, at its end). Only edges before the longest duration are used; NaN without any.
+    - "integrated_brier_score": mean over time, from the first to the last inner edge of the intervals that lies before
+      the longest duration; NaN without such an edge. A single interval has no inner edge: its end is used.
     - "survival_calibration_error": mean absolute difference between the mean predicted survival and Kaplan and Meier's
       estimate, in at most five groups of series with similar expected times, weighted by their sizes. It is taken at
       `labels.times` up to a group's longest duration; NaN if there is no such time.
@@ -365,7 +365,7 @@ def early_rows(content: Mapping[str, Any]) -> dict[str, dict[str, dict[str, floa
 def scored_words(content: Mapping[str, Any]) -> str:
     """Return a name, for people, of the series that scores are computed on, such as "held-out series".
 
-    If only a sample was scored it begins with the number of these, as in "250 of the held-out series".
+    If only a sample was scored, it begins with the number of series in the sample: "250 of the held-out series".
 
     Args:
         content: content of a metrics.json.

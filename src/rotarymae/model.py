@@ -238,13 +238,15 @@ class MaskedAutoencoder(nn.Module):
         visible : Tokens
             The visible tokens [B, N], N in each of B rows.
         masked : Tokens
-            The hidden tokens [B, M], M in each row. Their values are not read, but handed on as the truth. A model with
-            `neighbours` reads which values were observed; its predictions of the others have no meaning.
+            The hidden tokens [B, M], M in each row. Their values are returned as the truth, and not read otherwise. A
+            model with `neighbours` predicts only values that `masked` marks as observed: where a value was not, its
+            prediction has no meaning.
 
         Returns
         -------
         Reconstruction
-            Predictions for the M hidden tokens of each row, with their true values (without further inputs).
+            Predictions for the M hidden tokens of each row, with their true values. Further inputs of the tokens, such
+            as standard errors, are left out.
 
         Raises
         ------
@@ -256,7 +258,8 @@ class MaskedAutoencoder(nn.Module):
         if masked.features < features or (observed is not None and observed.shape[2] < features):
             marks = "" if observed is None else f", and their mask `observed` has {observed.shape[2]}"
             raise InputError(
-                f"hidden tokens have {masked.features} values{marks}; the model predicts {features}: give all these."
+                f"hidden tokens have {masked.features} values{marks}; the model predicts {features} values per token: "
+                f"give `masked` with at least {features}."
             )
         target_mask = masked.observed_values[..., :features] if self.config.neighbours else None
         parameters = self.decode(self.context(visible), masked.positions, masked.padding, target_mask)
@@ -306,7 +309,8 @@ class MaskedAutoencoder(nn.Module):
             )
         parameters = self.decode(self.context(visible), positions, padding)
         if not (positions if padding is None else positions[~padding]).isfinite().all():
-            raise InputError("positions to predict at hold NaN or infinity; leave these out, or mark them as padding.")
+            text = "positions to predict at hold NaN or infinity; leave such positions out, or mark them as padding."
+            raise InputError(text)
         mean = self.likelihood.mean(parameters)
         return (mean, self.likelihood.std(parameters)) if return_std else mean
 

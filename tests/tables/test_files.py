@@ -854,7 +854,7 @@ def test_times_as_a_user_writes_them():
     with refuses("'Easter'", "2024-03-31T10:00"):
         parse_time("Easter", "UTC")
     assert parse_time("20240331", "UTC") == 19813 and parse_time("20240331", None) == 20240331
-    with refuses("'1e300'", "neither"):
+    with refuses("1e300", "years 1 to 9999"):
         parse_time("1e300", "UTC")
     once, twice = (parse_time(text, "Europe/Berlin") for text in ("2023-10-29T02:30+02:00", "2023-10-29T02:30"))
     assert once == twice

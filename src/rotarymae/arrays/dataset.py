@@ -84,7 +84,7 @@ class ArrayDataset:
             raise InputError("there are no arrays; give at least one.")
         if np.shape(self.ids) != (len(self.arrays),):
             raise InputError(
-                f"ids have the shape {np.shape(self.ids)} for {len(self.arrays)} arrays; give a list, one for each."
+                f"ids have the shape {np.shape(self.ids)} for {len(self.arrays)} arrays; give a list, one id per array."
             )
         for i, array in enumerate(self.arrays):
             self._check(array, i)
@@ -99,13 +99,13 @@ class ArrayDataset:
         name, axes = f"{self.noun[:-1]} {plain(self.ids[i])!r}", len(self.patch_size)
         if array.ndim != axes + 1:
             raise InputError(
-                f"{name} has the shape {array.shape}; wanted {axes} axes, as many as patch_size {self.patch_size} has, "
-                "and one more for the channels, last."
+                f"{name} has the shape {array.shape}; wanted {axes} axes to divide into patches of {self.patch_size}, "
+                "then one of channels. Reshape it, or choose another patch_size."
             )
         if array.shape[-1] != self.arrays[0].shape[-1]:
             raise InputError(
                 f"{name} has the shape {array.shape}, with {array.shape[-1]} channels last, and the first array has "
-                f"{self.arrays[0].shape[-1]}; give all the same channels."
+                f"{self.arrays[0].shape[-1]}; give all arrays the same number of channels."
             )
         if array.dtype.kind not in "fiub":
             raise InputError(
@@ -121,7 +121,7 @@ class ArrayDataset:
                     f"choose a smaller patch_size.{least}"
                 )
         if array.dtype.kind == "f" and not np.isfinite(array).all():
-            raise InputError(f"{name} holds NaN or infinity; wanted finite numbers. Replace these, or leave it out.")
+            raise InputError(f"{name} holds NaN or infinity. Replace these by finite numbers, or leave {name} out.")
 
     @classmethod
     def from_arrays(
@@ -154,8 +154,8 @@ class ArrayDataset:
         elif len(given) and given[0].ndim != len(patch) + 1:
             video = " Videos need three numbers: frames, rows, columns." if given[0].ndim == 4 else ""
             raise InputError(
-                f"the arrays have the shape {given[0].shape}; patch_size {patch} needs {len(patch)} axes, or "
-                f"{len(patch) + 1} with the channels last.{video}"
+                f"the first array has the shape {given[0].shape}; patch_size {patch} needs {len(patch)} axes, or "
+                f"{len(patch) + 1} with the channels last. Reshape the arrays, or choose another patch_size.{video}"
             )
         return cls(tuple(given), patch, np.arange(len(given)) if ids is None else np.asarray(ids))
 
@@ -184,7 +184,7 @@ class ArrayDataset:
         names = np.arange(len(waveforms)) if ids is None else np.asarray(ids)
         if names.shape != (len(waveforms),):
             raise InputError(
-                f"ids have the shape {names.shape} for {len(waveforms)} sounds; give a list, one for each."
+                f"ids have the shape {names.shape} for {len(waveforms)} sounds; give a list, one id per sound."
             )
         spectrograms = []
         for name, waveform in zip(names, waveforms, strict=True):
@@ -279,11 +279,11 @@ def as_arrays(data: Any, patch_size: int | Sequence[int] | None, sample_rate: in
         return data
     if not isinstance(data, np.ndarray | list | tuple) or getattr(data, "ndim", 1) == 0:
         what = "waveforms [n]" if sample_rate is not None else "arrays [*sizes] or [*sizes, channels]"
-        raise InputError(f"data is of type {type(data).__name__}; wanted a list of {what}, or one array of them.")
+        raise InputError(f"data is of type {type(data).__name__}; give a list of {what}, or one array of them.")
     if sample_rate is not None:
         return ArrayDataset.from_waveforms(list(data), sample_rate, SOUND_PATCH if patch_size is None else patch_size)
     if patch_size is None:
-        raise InputError("pictures and videos need patch_size, the cells of a patch along each axis; give one.")
+        raise InputError("pictures and videos need patch_size, the cells of a patch along each axis; give a tuple.")
     return ArrayDataset.from_arrays(data, patch_size)
 
 
@@ -297,7 +297,7 @@ def sides(patch_size: int | Sequence[int], axes: int | None = None) -> tuple[int
         numbers = patch_size if isinstance(patch_size, Sequence | np.ndarray) else (patch_size, patch_size)
         patch = tuple(operator.index(number) for number in numbers)
     except TypeError:
-        raise InputError(f"patch_size is {patch_size!r}; wanted a whole number for each axis.") from None
+        raise InputError(f"patch_size is {patch_size!r}; give a whole number for each axis, as in (16, 16).") from None
     if axes not in (None, len(patch)):
         raise InputError(f"patch_size is {patch}; wanted {axes} numbers, one for each axis but that of channels.")
     return patch

@@ -75,8 +75,8 @@ def _mel_weights(width: int, sample_rate: int) -> np.ndarray:
     """Return the weight of each of F frequencies in each mel bin, float64 [F, 128], from 0 to 1.
 
     The bins are triangles on the mel scale, from 20 Hz to half the sample rate. The frequencies are those of a Fourier
-    transform of 2F samples, without the last: k · sample_rate / 2F for k = 0 to F - 1. 2F is the power of two that is
-    next to `width`, or above it; it is doubled until every bin has a frequency of positive weight.
+    transform of 2F samples, without the last: k · sample_rate / 2F for k = 0 to F - 1. 2F is the smallest power of two
+    that is at least `width`; it is doubled until every bin has a frequency of positive weight.
 
     Args:
         width: samples of a frame.

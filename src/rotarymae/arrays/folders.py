@@ -233,7 +233,7 @@ def _read_all(
         if not kept:
             raise InputError(
                 f"{folder}: none of its {len(paths):,} {noun} can be read: {listed(reasons)}. The first, {first}: "
-                f"{reason}. Convert them, or choose a smaller patch if they are too small."
+                f"{reason}. Convert files that are damaged or of another format."
             )
         warnings.warn(f"{text}: {listed(reasons)}. The first, {first}: {reason}.", InputWarning, stacklevel=3)
     labels = [_text(path.parts[0]) if len(path.parts) > 1 else None for path in kept]
@@ -287,9 +287,9 @@ def _refuse_unusable(array: np.ndarray, patch: tuple[int, ...]) -> None:
     """Raise InputError if an array is smaller than a patch along an axis, or has NaN or infinity; it names no file."""
     if any(size < p for size, p in zip(array.shape, patch, strict=False)):  # the last axis may be of colours
         array_size, patch_size = ("×".join(map(str, numbers)) for numbers in (array.shape[:2], patch))
-        raise InputError(f"{array_size} is smaller than a patch of {patch_size}")
+        raise InputError(f"{array_size} is smaller than a patch of {patch_size}; choose a smaller patch")
     if not np.isfinite(array).all():
-        raise InputError("it holds NaN or infinity")
+        raise InputError("it holds NaN or infinity; replace these by finite numbers")
 
 
 def _text(path: str) -> str:

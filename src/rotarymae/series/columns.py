@@ -103,7 +103,7 @@ def distinct(given: Any, name: str) -> pa.Array:
     twice = [entry["values"] for entry in labels.value_counts().to_pylist() if entry["counts"] > 1]
     if labels.null_count or twice:
         wrong = f"{listed(twice)} is given twice" if twice else f"{labels.null_count:,} are missing"
-        raise InputError(f"{name} must differ and none may be missing; {wrong}.")
+        raise InputError(f"{name} must differ and none may be missing; {wrong}. Correct the list.")
     return labels
 
 
@@ -142,9 +142,11 @@ def flat_arrays(
         first = parts[0] if parts else array
         fits = usual and array.shape[1:] == first.shape[1:] and (lengths is None or len(array) == lengths[i])
         if not fits:
+            rows, kind = "n" if lengths is None else lengths[i], "numbers" if axes == 2 else "numbers or times"
+            wider = f" or [{rows}, columns], with as many columns in all series" if axes == 2 else ""
             raise InputError(
-                f"series {listed([id])}: {what} is {array.dtype} of shape {array.shape}; wanted numbers, one row for "
-                "each time, and as many columns as the first series has."
+                f"series {listed([id])}: {what} is {array.dtype} of shape {array.shape}; give {kind} of shape "
+                f"[{rows}]{wider}."
             )
         parts.append(array)
     filled = [part for part in parts if len(part)] or parts  # an empty list has no type
@@ -169,7 +171,7 @@ def named_columns(flat: np.ndarray, what: str, names: Sequence[str] | None) -> d
     names = usual if names is None else (names,) if isinstance(names, str) else tuple(names)
     refuse_twice(names, f"{what}_names")
     if len(names) != len(usual):
-        raise InputError(f"{what}_names has {len(names)} names for {len(usual)} columns; give one for each.")
+        raise InputError(f"{what}_names has {len(names)} names for {len(usual)} columns; give one name per column.")
     return dict(zip(names, map(pa.array, flat.T.copy()), strict=True))
 
 
@@ -189,6 +191,6 @@ def flat_labels(channels: Sequence[Any], lengths: Sequence[int], ids: Sequence[A
         if len(part) != length or part.type != parts[0].type:
             raise InputError(
                 f"channels of series {listed([id])}: {len(part)} labels of the type {part.type} for {length} "
-                f"observations; give one for each, all of the type {parts[0].type} of the first series."
+                f"observations; give one per observation, all of the type {parts[0].type} of the first series."
             )
     return pa.concat_arrays(parts)

@@ -498,8 +498,8 @@ class SeriesDataset:
         if not lengths.all():
             empty = self.ids[lengths == 0]
             raise InputError(
-                f"{len(empty)} of {len(self)} series have no observation left: {listed(empty)}. Keep one of each, or "
-                "leave them out with select(...) first."
+                f"{len(empty)} of {len(self)} series have no observation left: {listed(empty)}. Keep an observation of "
+                "each series, or first leave these series out by select(...)."
             )
         if is_mapped(self.times) and lengths.sum() > SAMPLE:
             kept = map_parts(self.columns.take(rows).take(keep[rows]) for rows in row_chunks(self.offsets))
@@ -582,7 +582,7 @@ class SeriesDataset:
         if known is not None and schema.wide and schema.values != known:
             raise InputError(
                 f"channel_names {listed(known)} are not the values {listed(schema.values)}, the channels of a wide "
-                "table; leave out one of the two."
+                "table; leave out channel_names or values."
             )
         if channel is None and known is not None and not schema.wide:
             raise InputError(f"channel_names {listed(known)} need a channel column; give channel=...")
@@ -611,7 +611,7 @@ class SeriesDataset:
 
         No series is left out, so that labels in the same order fit. A row with NaN among its V values is left
         out, and equal rows become one; anything else that cannot be used is refused. Standard errors (NAME_err) that
-        are NaN in all of a series become the median of the others.
+        are NaN in all of a series become the median error of the other series.
 
         Parameters
         ----------
@@ -635,7 +635,7 @@ class SeriesDataset:
             Name → S values.
         **options : Any
             Other fields of `rotarymae.tables.TableSchema`: tokens, duplicates, wide. With wide=True each of the V
-            columns is a channel, and NaN leaves out only the value itself; with tokens="time", too, its whole row.
+            columns is a channel, and NaN leaves out only the value itself; the whole row, if tokens="time" as well.
 
         Returns
         -------
@@ -660,13 +660,13 @@ class SeriesDataset:
         tables = importlib.import_module("rotarymae.tables")
         count = len(times) if hasattr(times, "__len__") else 0
         if not count:
-            raise InputError("times holds no series; give a list of one array at least.")
+            raise InputError("times holds no series; give a list with an array of times per series, at least one.")
         static = {} if static is None else dict(static)
         given = [("values", values), ("channels", channels), ("ids", ids), ("positions", positions)]
         for name, part in [*given, *static.items()]:
             entries = len(part) if hasattr(part, "__len__") else "no"
             if part is not None and entries != count:
-                raise InputError(f"{name} has {entries} entries, times has {count}; give one per series.")
+                raise InputError(f"{name} has {entries} entries, times has {count}; give one entry per series in both.")
         for what, part, names in (("channels", channels, channel_names), ("positions", positions, position_names)):
             if part is None and names is not None:
                 raise InputError(
@@ -678,7 +678,8 @@ class SeriesDataset:
         lengths = [len(part) for part in times]
         if 0 in lengths:
             empty = [known[i] for i in range(count) if not lengths[i]]
-            raise InputError(f"{len(empty)} of {count} series have no observation: {listed(empty)}. Leave them out.")
+            text = f"{len(empty)} of {count} series have no observation: {listed(empty)}. Leave these series out."
+            raise InputError(text)
         each = pa.array(np.repeat(np.arange(count), lengths))
         of_values = named_columns(flat_arrays(values, "values", known, lengths=lengths), "value", value_names)
         where = {}

@@ -65,14 +65,14 @@ class Times(cells.Numbers):
 def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str] = ()) -> Times:
     """Convert a column of times to numbers: dates to days since 1970-01-01 UTC, durations to days; numbers stay.
 
-    Without `how`, texts are read as ISO dates if more than half of those that are not missing are ISO dates; else as
-    elapsed times ("26:30"), which become days, if more than half are; else as numbers. Other texts become NaN, and are
-    counted in `Times.words`. A period, such as "2024-Q1" or one date to another, counts as its start.
+    Without `how`, a column of texts is read as ISO dates or as elapsed times ("26:30", converted to days) if more than
+    half of the cells that are not missing are such; else as numbers. Other texts become NaN, and are counted in
+    `Times.words`. A period, such as "2024-Q1" or one date to another, counts as its start.
 
     Args:
         name: of the column, for messages.
         how: strptime format of dates in texts or in whole numbers (20240331). Not used for a column of another type,
-            nor for numbers of which one has a fraction: these stay numbers.
+            nor for a column of numbers if one has a fraction.
         na: cells that mean "missing", in addition to `cells.MISSING` ("NA", "-", ...): texts, or numbers in any
             spelling. Not used for a column whose type is one of dates or durations.
 
@@ -221,7 +221,8 @@ def _from_iso(texts: pa.Array, name: str) -> pa.Array:
     offset = cells.matches(texts, r"(Z|\d[+-]\d\d(:?\d\d)?)$") & cells.matches(texts, ":|Z$")
     if offset.any() and offset.sum() < len(texts) - texts.null_count:
         raise InputError(
-            f"some of the times {name!r} are dates with a zone or an offset, and some without; give all in one way.",
+            f"some of the times {name!r} are dates with a zone or an offset, and some without; write all with one, or "
+            "all without.",
             code="mixed-zones",
         )
     return _stamps(texts, "TRY_CAST(c AS TIMESTAMPTZ)" if offset.any() else "TRY_CAST(c AS TIMESTAMP)")
@@ -413,10 +414,10 @@ def with_clock(day: Times, clock: pa.Array, name: str) -> Times:
 
     Args:
         day: n days.
-        clock: the n times of day: Arrow times, texts such as 10:15, 10h15 and 10:15 PM (26:30 is 2:30 of the next day),
-            or numbers, also as texts. Numbers are hours (10.25 is 10:15). If one is beyond 24, or a text of four
-            digits, all are hours and minutes (1015 is 10:15). If all are texts such as 10.25, with two digits below 60
-            behind the point, they are hours and minutes, too (10:25).
+        clock: the n times of day: Arrow times; texts such as 10:15, 10h15 and 10:15 PM (26:30 is 2:30 of the next day);
+            texts that all have two digits below 60 behind a point (10.25 is 10:25); or other numbers, also as texts.
+            These are hours (10.25 is 10:15); but if one is beyond 24, or a text of four digits, all are hours and
+            minutes (1015 is 10:15).
         name: of the column of days, for messages.
 
     Returns:
@@ -441,7 +442,8 @@ def with_clock(day: Times, clock: pa.Array, name: str) -> Times:
         wrong = given[(hours < 0) | (hours > 24)]
         if len(wrong):
             raise InputError(
-                f"a time of day next to {name!r} is {wrong[0]:g}; wanted hours up to 24, 10:15:00, or 1015 for 10:15."
+                f"a time of day next to {name!r} is {wrong[0]:g}; write hours from 0 to 24, or 10:15:00, or 1015 for "
+                "10:15."
             )
         spent = hours / 24
     return replace(day, values=day.values + spent)
@@ -514,7 +516,8 @@ def parse_time(text: str, zone: str | None) -> float:
         with suppress(ValueError):
             if FIRST_DAY <= float(text) <= LAST_DAY:
                 return float(text)
-        raise InputError(f"{text!r} is neither a number nor a date such as 2024-03-31 or 2024-03-31T10:00.") from error
+        advice = "give a date, such as 2024-03-31 or 2024-03-31T10:00, or days since 1970-01-01"
+        raise InputError(f"{text!r} is no time in the years 1 to 9999; {advice}.") from error
     days = _typed(pa.array([when], pa.timestamp("us", "UTC" if when.tzinfo else None)), "time").values
     return float(days[0] if when.tzinfo else in_zone(days, zone)[0])
 
@@ -555,7 +558,7 @@ def span_of(option: str, text: str, unit: str | None) -> float:
     span = parse_span(f"+{text.lstrip('+')}", unit)
     if span is None:
         raise InputError(
-            f"{option} {text} is no span of time; wanted a number, or one with d, h, min or s, such as 6h."
+            f"{option} {text} is no span of time; give a number of at least 0, also with d, h, min or s, such as 6h."
         )
     return span
 

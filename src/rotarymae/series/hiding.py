@@ -84,7 +84,7 @@ def hide(
         InputError: a share out of its range; an unknown `by`; no series has anything to hide.
     """
     if not 0 < share < 1:
-        raise InputError(f"share is {share}; wanted a share to hide of more than 0 and less than 1.")
+        raise InputError(f"share is {share}; give the share of observations to hide, more than 0 and less than 1.")
     choose("by", by, ("observation", "stretch", "time", "latest"))
     series = np.repeat(np.arange(len(dataset)), dataset.lengths)
     unit = np.arange(len(series))
@@ -106,7 +106,7 @@ def hide(
     hidden = (rank_within(owner, draw) >= visible[owner])[unit]
     usable = np.unique(series[hidden])
     if not len(usable):
-        raise InputError("nothing can be hidden: every series has a single observation or time; give longer series.")
+        raise InputError("nothing can be hidden: every series has a single observation or time; add longer series.")
     part, inside = dataset.select(usable), np.isin(series, usable)
     return part.mask_observations(~hidden[inside]), part.mask_observations(hidden[inside]), hidden
 

@@ -49,9 +49,9 @@ class Columns(NamedTuple):
         return self.take(np.repeat(starts - first, lengths) + np.arange(lengths.sum()))
 
     def pieces(self, starts: np.ndarray, lengths: np.ndarray) -> Columns:
-        """Copy runs of observations like `runs`, but a large copy of memory-mapped columns to mapped temporary files.
+        """Copy runs of observations as `runs` does, or into memory-mapped temporary files.
 
-        Large are runs with more than `SAMPLE` (4,194,304) observations in all.
+        Files are used for mapped columns, if the runs have more than `SAMPLE` (4,194,304) observations in all.
         """
         if not is_mapped(self.times) or lengths.sum() <= SAMPLE:
             return self.runs(starts, lengths)

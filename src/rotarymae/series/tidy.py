@@ -121,7 +121,7 @@ class Observations:
                 first[reason] = self.name(int(wrong.argmax()))
         if counts and strict:
             each = "; ".join(f"{reason} in {count:,} (first: {first[reason]})" for reason, count in counts.items())
-            raise InputError(f"{each}. Correct them, or leave them out.", code="unusable-cell")
+            raise InputError(f"{each}. Correct these rows, or leave them out.", code="unusable-cell")
         return self.noting(**{counter: counts, "first": first}).keep(keep) if counts else self
 
     @property
@@ -140,10 +140,10 @@ class Observations:
 
     @property
     def time_step(self) -> float:
-        """Return the rounding step of the times: the gap between neighbouring floats at the largest |time|.
+        """Return the rounding step of the type that the table's times have, in their unit; 0 if it does not matter.
 
-        It is in the unit of the times. For 64-bit floats up to 2^53, rounding does not matter, and the step is given as
-        0; Unix times in nanoseconds, for example, are larger.
+        It is the gap between neighbouring floats, of 32 or 64 bits, at the largest |time|. It does not matter for
+        64-bit floats up to 2^53; beyond are, for example, Unix times in nanoseconds.
         """
         largest = np.abs(self.times[np.isfinite(self.times)]).max(initial=0.0)
         if self.time_bits == 32:
@@ -329,11 +329,11 @@ def doubt_far_times(rows: Observations) -> Observations:
 
 
 def doubt_coarse_times(rows: Observations) -> Observations:
-    """Warn in the report (`doubts`) if times are rounded so coarsely that the gaps between them may be wrong.
+    """Warn in the report (`doubts`) if the type of the times rounds so coarsely that gaps between them may be wrong.
 
-    A gap between successive times of a series is short if it is at most 100 times the rounding step (`time_step`). If
-    at least half of the gaps are short, the warning counts them. Equal times make no gap, and 64-bit floats up to 2^53
-    always pass. The rows themselves are unchanged.
+    The warning is given if at least half of the gaps are short, and counts these. A gap is the difference between two
+    successive times of a series that are not equal. It is short if it is at most 100 times the rounding step of the
+    type (`time_step`), which is 0 for 64-bit floats up to 2^53. The rows themselves are unchanged.
 
     Args:
         rows: sorted by series and time.
@@ -360,12 +360,15 @@ def _coarse(rows: Observations) -> str:
 def doubt_missing_codes(rows: Observations) -> Observations:
     """Warn in the report (`doubts`) of values that look like codes for "not observed", such as -999.
 
-    Only the smallest and the largest value of a column in a channel can be one. It must lie five times as far from the
-    median as any other value, and at least 20 robust deviations away: 100 if it occurs fewer than ten times, 1,000 if
-    it occurs once and is not whole. For a number of nines, such as -999, 20 are always enough; if it is negative and
-    all others are positive, any distance is. Among fewer than 20 values only numbers of nines count. Limits ("<5") and
-    a standard error of 0 are never suspected. There is one warning for each number, which names its columns and
-    channels. The rows themselves are unchanged.
+    Only the smallest and the largest value of a column in a channel are tried:
+
+    - A number of nines, such as -999, looks like a code if it lies more than five times as far from the median as any
+      other value, and more than 20 robust deviations away; or if it is negative and no other value is.
+    - Another number looks like a code if it lies as far, among 20 values or more. But if it occurs fewer than ten
+      times, it must lie more than 100 robust deviations away; if it occurs once and is not whole, more than 1,000.
+
+    Limits ("<5") and a standard error of 0 are never suspected. There is one warning for each number, which names its
+    columns and channels. The rows themselves are unchanged.
     """
     values, parts = measured(rows), by_channel(rows)
     places: dict[float, list[tuple[str, Any, np.ndarray]]] = {}  # column, channel and rows of each such value
@@ -501,15 +504,16 @@ def merge_duplicates(rows: Observations, duplicates: str, strict: bool = False) 
 
     Args:
         rows: sorted by series, time, positions and channel.
-        duplicates: what to keep where the values of such rows differ. "first" and "last" keep the values of that row.
-            "mean" averages the different rows; equal ones count once. A value with a standard error s is averaged with
-            weights 1 / s², and gets the error of that average; where an error is 0 or missing, values and errors have
-            plain means. If one of the rows is a limit ("<5"), the first row is kept. "error" keeps the first row and
-            warns in the report (`doubts`), but raises an error if over 1 % of all rows differ from the row before.
-        strict: True makes "error" raise an error for a single such row.
+        duplicates: what to keep where the values of such rows differ. "first" and "last" keep that row. "mean" averages
+            the different rows; equal ones count once. A value with a standard error s is averaged with weights 1 / s²,
+            and gets the error of that average; where an error is 0 or missing, values and errors have plain means. If
+            one of the rows is a limit ("<5"), the first row is kept. "error" keeps the first row, and warns in the
+            report (`doubts`).
+        strict: True makes "error" raise an error instead of a warning.
 
     Raises:
-        InputError: more rows differ than "error" allows (code "duplicates").
+        InputError: duplicates is "error", and rows with other values than the duplicate before them are more than 1 %
+            of all rows, or there is one and `strict` (code "duplicates").
     """
     again = np.logical_and.reduce([key[1:] == key[:-1] for key in rows.keys])  # as the row before
     if not again.any():
