@@ -164,7 +164,7 @@ def test_windows_are_kept_with_the_model_and_refused_where_they_cannot_be(traine
     assert ObservationPreprocessor.from_dict(preprocessor.to_dict()).to_dict() == preprocessor.to_dict()
     assert preprocessor.describe()["windows"] == "of 20 observations, 6 shared"
     assert FitConfig(window=4096).shared == 256
-    with refuses("overlap=5", "window=4096"):
+    with refuses("overlap is 5", "window=4096"):
         FitConfig(overlap=5)
     with refuses("overlap is 100", "window"):
         FitConfig(window=100, overlap=100)
