@@ -792,8 +792,8 @@ def _fit_head(model: Classifier, vectors: np.ndarray, classes: np.ndarray, balan
     weight = np.c_[weight, line.intercept_ - weight @ scaler.mean_]
     if model.classes == 2:  # there is one score, of the second class against the first
         weight = np.concatenate([0 * weight, weight])
-    model.head.weight.copy_(torch.from_numpy(weight[:, :-1]))
-    model.head.bias.copy_(torch.from_numpy(weight[:, -1]))
+    state = {"weight": torch.from_numpy(weight[:, :-1]), "bias": torch.from_numpy(weight[:, -1])}
+    model.head.load_state_dict(state)  # which also makes them float32
 
 
 def _known_tokens(windows: Windows, ends: np.ndarray, preprocessor: Any) -> np.ndarray:
