@@ -1,14 +1,18 @@
-"""What fine-tuning trains: by `tune`, all weights or the head."""
+"""What fine-tuning trains: by `tune` and the number of labels, all weights or the head."""
 
 import dataclasses
 
 import numpy as np
 import pytest
 import torch
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from _runs import FIT, waves
+from _runs import FIT, SIZES, waves
 from conftest import refuses
-from rotarymae.train import finetune, pretrain
+from rotarymae.prediction import predict_outputs
+from rotarymae.train import finetune, pretrain, train
 from rotarymae.training.fit_config import FitConfig
 
 KINDS = np.array(["x", "y"] * 8)
@@ -76,3 +80,28 @@ def test_a_head_alone_takes_larger_steps_unless_told():
 def test_what_cannot_be_tuned_is_refused():
     with refuses("'top:2'", "'probe'", code="unknown-option"):
         FitConfig(tune="top:2")
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_with_few_labels_the_head_is_a_logistic_regression_on_maxima(classes, data):
+    kinds = np.array(["x", "y", "z"])[np.arange(16) % classes]
+    config = FitConfig(**SIZES, pretrain_epochs=1, min_steps=0, batch_size=8, class_weights="balanced")
+    fitted = train(data, kinds, config)
+    assert fitted.finetuning.steps == 0 and len(fitted.split.validation) > 0
+    pipeline = fitted.pipeline
+    vectors = pipeline.model.norm(torch.tensor(pipeline.embed(data, "max"))).detach().numpy()
+    line = make_pipeline(StandardScaler(), LogisticRegression(C=0.1, class_weight="balanced"))
+    wanted = line.fit(vectors, kinds).predict_proba(vectors)  # also of the series that chose the weights
+    assert np.allclose(predict_outputs(pipeline, data), wanted, atol=1e-4)
+    before = pipeline.pretrained.model.encoder.state_dict()
+    assert all(torch.equal(before[name], now) for name, now in pipeline.model.encoder.state_dict().items())
+
+
+def test_with_more_labels_or_options_of_training_all_weights_are_tuned(data, monkeypatch):
+    config = FitConfig(**SIZES, pretrain_epochs=1, min_steps=0, batch_size=8)
+    for changes in ({"tune": "full"}, {"drop": 0.1}, {"finetune_epochs": 1}):
+        assert train(data, KINDS, dataclasses.replace(config, **changes)).finetuning.steps > 0
+    numbers = np.linspace(0, 1, 16)
+    assert train(data, numbers, config).finetuning.steps > 0
+    monkeypatch.setattr("rotarymae.train.FEW_LABELS", 16)
+    assert train(data, KINDS, config).finetuning.steps > 0

@@ -272,9 +272,10 @@ class FinetuningOptions:
     loss: TargetLoss = "auto"
     """Fine-tuning: loss for numbers as labels: squared errors (auto) or absolute errors (absolute_error). Set the
     latter if outliers among the labels spoil predictions. Classes always have cross-entropy."""
-    tune: Literal["full", "probe"] = "full"
-    """Fine-tuning: train all weights (full), or only the new head on the unchanged encoder (probe). Set probe to
-    save time, or to judge what pre-training learnt."""
+    tune: Literal["auto", "full", "probe"] = "auto"
+    """Fine-tuning: train all weights (full), or only the new head on the unchanged encoder (probe): of classes a
+    logistic regression, unless other options of fine-tuning are set. auto: full, or for fewer than 500 labelled series
+    such a regression. Set probe to save time."""
     predictor: Predicting = "auto"
     """Fine-tuning and prediction: what predicts labels: the network (model), boosted trees on summary features
     (features), or a weighted average of these and other suitable methods (combined). auto: combined, unless
