@@ -58,7 +58,7 @@ LONG = 8192  # observations; longer series are read in windows
 WINDOW_LENGTHS = (4096, 2048, 1024, 512, 256)  # observations of a window
 STEP = 1 << 15  # observations of a step's windows together
 # Options of the steps of fine-tuning, and of what a linear head cannot read: without any, a head alone is a regression.
-STEPPED = ("minutes", "static", "early", "drop", "noise", "dropout", "drop_path", "label_smoothing")
+STEPPED = ("static", "early", "drop", "noise", "dropout", "drop_path", "label_smoothing")
 STEPPED += ("finetune_epochs", "finetune_batch_size", "finetune_lr")
 # With fewer labelled series of classes a head alone is trained. On PLAsTiCC with 280 labels, and on JapaneseVowels with
 # 45 to 270, it was better than a fine-tuned network. Its inverse penalty: of 0.01 to 1 the one of the best log-loss.
