@@ -311,7 +311,8 @@ def _event_times(given: np.ndarray) -> np.ndarray:
     names = given.dtype.names or ()
     if len(names) != 2:
         raise InputError(
-            "times to an event need two things for each series: whether the event happened, and the duration. Give a "
+            f"labels are an array of {listed(names) if names else given.dtype}; times to an event need two fields: "
+            "whether the event happened to a series, and the duration. Give a "
             "structured array with these two fields, as scikit-survival's Surv, or two columns (--duration days "
             "--event died)."
         )

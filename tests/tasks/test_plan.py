@@ -24,7 +24,7 @@ STARS = ["--id", "star", "--time", "day", "--channel", "band", "--values", "flux
 
 def test_a_budget_decides_the_epochs_and_a_resumed_run_keeps_them(fitted, tmp_path, monkeypatch, capsys):
     given = [fitted / "stars.csv", "--out", tmp_path / "run", *STARS, "--labels", fitted / "kinds.csv"]
-    given += ["--label", "kind", "--minutes", "0.2"]
+    given += ["--label", "kind", "--minutes", "0.2", "--tune", "full"]
     monkeypatch.setattr(plan, "measure_step", lambda *_: 0.08)
     with monkeypatch.context() as patch:
         patch.setattr("rotarymae.train.copy_encoder", lambda *_: os.kill(os.getpid(), 2))

@@ -297,7 +297,7 @@ def fit_partners(
             continue
         try:
             if task == "classification" and len(np.unique(truth[train])) < outputs:
-                raise InputError("a class has no series to train on, as it has too few labels")
+                raise InputError("a class has no labelled series among those to train on; label more of it")
             with reporter.bar(kind.title) as on_step:
                 on_step(0, 2)
                 started, count = time.monotonic(), _rows(kind, task, part, most)

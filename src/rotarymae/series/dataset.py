@@ -581,8 +581,8 @@ class SeriesDataset:
         schema = tables.TableSchema(id=id, time=time, channel=channel, values=values, static=static, **options)
         if known is not None and schema.wide and schema.values != known:
             raise InputError(
-                f"channel_names {listed(known)} are not the values {listed(schema.values)}, the channels of a wide "
-                "table; leave out channel_names or values."
+                f"channel_names are {listed(known)} and values {listed(schema.values)}, but each value column of a "
+                "wide table is a channel; leave out one of the two, or give both the same names."
             )
         if channel is None and known is not None and not schema.wide:
             raise InputError(f"channel_names {listed(known)} need a channel column; give channel=...")
