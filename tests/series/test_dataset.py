@@ -643,7 +643,7 @@ def test_wide_refuses():
     assert every.channel_names == ("hr", "bp")
     for names in (["bp", "hr"], ["hr"]):
         assert from_wide(pa.table(WIDE), static=["age"], channel_names=names).channel_names == tuple(names)
-    with refuses("channel_names 'bp'", "values 'hr', 'bp'"):
+    with refuses("channel_names are 'bp'", "values 'hr', 'bp'"):
         from_wide(pa.table(WIDE), channels=["hr", "bp"], channel_names=["bp"])
     one = from_wide(pa.table(WIDE), "id", "time", np.array(["hr"]), static="age")  # as an index gives it
     assert one.channel_names == ("hr",) and list(one.static) == ["age"]
