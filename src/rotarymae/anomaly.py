@@ -31,10 +31,10 @@ def hidden_losses(pipeline: Pipeline, hidden: SeriesDataset, answer: Interpolati
     """Return the loss of each value of n hidden observations, [n, V]: how badly the pipeline predicted it in `answer`.
 
     Losses are negative log-likelihoods of standardised values, in nats; squared errors for likelihood="point". Gross
-    outliers count in full. A limit ("<5") is scored by a value in its place, because its probability cannot be compared
-    with a density. For an upper limit the value is the limit itself, or the lower edge of the predicted 68 % band if
-    that is lower; for a lower limit, the limit or the upper edge if that is higher. A limit that agrees with the
-    prediction thus has an ordinary loss.
+    outliers count in full. A limit is scored as a measured value in its place, so that its loss can be compared, and is
+    ordinary if it agrees with the prediction:
+    - upper limit ("<5"): the limit, or the lower edge of the predicted 68 % band, whichever is lower;
+    - lower limit (">5"): the limit, or the upper edge of this band, whichever is higher.
     """
     truth = torch.from_numpy(standardise_truth(pipeline, hidden, answer, limits=False))  # a gross outlier in full
     if hidden.sides is not None:
@@ -66,11 +66,11 @@ def odd_observations(pipeline: Pipeline, dataset: SeriesDataset, on_step: Step =
     drift) or too well (a frozen sensor), by the mean losses of runs of about 16 consecutive observations of a channel:
 
     - Badly: whole stretches are hidden, so that one half of a jump cannot help to predict the other. An observation
-      gets the mean loss of its worst run, less the median over all runs of the channel.
-    - Too well: observations are hidden as for the first score. An observation gets the median over all runs of the
-      channel, less the mean loss of its best run.
+      gets the mean loss of its worst run.
+    - Too well: observations are hidden as for the first score. An observation gets minus the mean loss of its best run.
 
-    Both are divided by a robust standard deviation of the runs' losses. The second score is the larger of the two.
+    From each of these numbers the median over its channel (in all series) is subtracted, and the rest is divided by a
+    robust standard deviation (`_deviations`). The second score is the larger of the two results.
     `on_step` is called with (steps done, steps in all).
 
     Returns:
@@ -178,7 +178,7 @@ def _deviations(means: np.ndarray) -> np.ndarray:
 
 
 def _folds(lengths: np.ndarray) -> np.ndarray:
-    """Draw for each of n observations one of four passes, in which it is hidden; return its number, 0 to 3, int [n].
+    """Draw in which of four passes each of n observations is hidden; return the passes' numbers, 0 to 3, int [n].
 
     A pass hides a quarter of each series, rounded up or down. Draws have a fixed seed, and depend on nothing but the
     length: in series of equal length the k-th observations are in the same pass. `lengths` [S] add up to n.

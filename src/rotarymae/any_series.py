@@ -54,15 +54,17 @@ def standardise(
 ) -> tuple[Float[Tensor, "B N"], Float[Tensor, "B N"], Float[Tensor, "B N"], Scale]:
     """Standardise times, values and standard errors of each series by its visible observations.
 
-    Time counts from the first visible observation. Its unit is the median gap above 0 between observations of a
-    channel, or 1 if there is none. A channel's values are shifted by their median (the lower of two) and divided by
-    their spread: the root mean square of the distances to the median, each limited to five robust deviations. A robust
-    deviation is 1.48 times the median distance; if this is 0, the mean distance. If all values of a channel are equal,
-    they are divided by their size (by 1 for 0); without a visible observation, they stay as they are.
+    - Times: count from the first visible observation. Their unit is the median gap above 0 between successive
+      observations of a channel, or 1 if there is none.
+    - Values of a channel: less their median (the lower of two), divided by their spread. If all are equal, they are
+      divided by their absolute value instead (by 1 for 0); if none is visible, they stay as they are.
+
+    The spread is the root mean square distance to the median, each distance limited to five robust deviations. A robust
+    deviation is 1.48 times the median distance; if this is 0, the mean distance.
 
     Args:
         times, channels, values: of N observations in each series; channels count from 0.
-        visible: True where an observation may be used, at least once in a series; the others are standardised by these.
+        visible: True, at least once in a series, for observations by which all observations are standardised.
         errors: standard errors, NaN where unknown; None if all are.
 
     Returns:
@@ -152,9 +154,10 @@ class Bank(NamedTuple):
 
     Attributes:
         groups: the U pairs of series and channel; "channel" below is such a pair.
-        times, values, residual: [U, n] of each channel; times are infinite behind the last observation.
-        buckets: for each group of channels with similar numbers of observations the pair (their indices among the U,
-            the processes fitted to them).
+        times, values, residual: [U, n] of each channel; times are infinite behind the last observation. The residual
+            is that of the value from `left_out`.
+        buckets: (indices of channels among the U, processes fitted to them), for channels with similar numbers of
+            observations.
         described: expected hyperparameters of each channel.
         joint_rows, joint: the series whose channels are also fitted together, and these processes; None without any.
         left_out: prediction of each visible observation from the others.
@@ -399,8 +402,8 @@ class AnySeries(MaskedAutoencoder):
         """Build the encoder, the decoder and the correction for a configuration.
 
         Raises:
-            InputError: a configuration without 2 axes, 1 feature, 7 further inputs and likelihood="student_t", or with
-                neighbours.
+            InputError: unless the configuration has 2 axes, 1 feature, 7 further inputs, likelihood="student_t", and
+                no neighbours.
         """
         sizes = (config.axes, config.features, config.input_features)
         if sizes != (2, 1, TOKEN_NUMBERS - 1) or config.likelihood != "student_t" or config.neighbours:

@@ -71,8 +71,8 @@ class Calibration(nn.Module):
             of the series (`Surroundings.traits`).
         offsets: [outputs, C], added to the coefficients of each pair of channel and value column.
         freedom: [3] by side, a number whose softplus is added to 2 to give the degrees of freedom of Student's t.
-        reach: [3] by side, log distance within which 99 % of the values lay that it was fitted to. Farther away the
-            coefficients stay; `widens` says how far those who call `forward` then widen its bands.
+        reach: [3] by side, log distance within which 99 % of the values lay to which the buffers were fitted. Farther
+            away the coefficients stay, and callers of `forward` widen the bands (`widens`).
         season: a scalar, the period after which series repeat, in units of position; 0 for none.
     """
 
@@ -181,8 +181,8 @@ class Calibration(nn.Module):
             output: number of each value's pair of channel and value column, from `surroundings.outputs`.
             truth: the hidden values, standardised.
             weights: the number of independent values that each counts as.
-            learnt: 1 where the model was trained on the series, 0 elsewhere. How its errors differ there is fitted as
-                well, and not stored.
+            learnt: 1 where the model was trained on the series, 0 elsewhere. How the model's errors differ there is
+                fitted as well, and not stored.
             log_errors: logarithms of the values' standard errors, standardised; None where unknown.
             sides: -1 where `truth` is only an upper limit of the value, 1 where it is a lower one, 0 elsewhere; None
                 where none is.
@@ -258,19 +258,20 @@ class Calibration(nn.Module):
         return (total / count).amin(1).clamp(min=1e-12)[group]
 
     def _minimise(self, loss: Callable[[Tensor, Tensor, Tensor], Tensor], columns: slice) -> tuple[Tensor, Tensor]:
-        """Fit some of the coefficients by L-BFGS: minimise a loss plus penalties, and store the result in the buffers.
+        """Fit `freedom` and some of the coefficients by L-BFGS, and store them: minimise a loss plus penalties.
 
-        Penalties keep the curves of coefficients over distance smooth, and all coefficients near the prior.
+        Penalties keep the curves of coefficients over distance smooth, and all coefficients near the prior. During the
+        fit there are T + 1 traits, numbers that describe a channel. The last is 1 for series that the model was trained
+        on, else 0; its coefficients say how the model's errors differ there, and are not stored.
 
         Args:
-            loss: a function of tensors shaped as the attributes `knots` (coefficients at distances), `offsets` (added
-                to them for each output) and `freedom` (of Student's t). Knots have one more trait, the last: it is 1
-                where the model was trained on the series, 0 elsewhere.
-            columns: which of the C coefficients of knots and offsets are fitted; the others stay. `freedom` is always
-                fitted, from its prior on.
+            loss: returns a scalar for knots [3, K, T + 1, C], offsets [outputs, C] and freedom [3], in the sense of the
+                attributes.
+            columns: which of the C coefficients are fitted; other columns of knots and offsets stay as stored. All of
+                `freedom` is fitted, beginning at its prior.
 
         Returns:
-            The fitted knots, with the additional trait, which is not stored; and the offsets.
+            The fitted knots [3, K, T + 1, C] and offsets [outputs, C], with all columns.
         """
         gap = torch.zeros_like(self.knots[:, :, :1])
         start = torch.cat([self.knots, gap], 2)
@@ -282,7 +283,7 @@ class Calibration(nn.Module):
         def whole() -> tuple[Tensor, Tensor, Tensor]:
             """Return all knots and offsets at this step, the fixed columns included, and `freedom`.
 
-            They have the shapes of the attributes, but knots have a last trait more, as `loss` expects.
+            The shapes are those that `loss` expects.
             """
             knots, offsets = start.clone(), self.offsets.clone()
             knots[..., columns], offsets[..., columns] = free[:2]
@@ -306,12 +307,11 @@ class Calibration(nn.Module):
 
 
 def prior() -> Float[Tensor, "T C"]:
-    """Return the coefficients of an unfitted `Calibration`, float64, which are equal for all sides and distances.
+    """Return the coefficients, float64, of an unfitted `Calibration`; they are used for every value to predict.
 
-    A column is one of the C coefficients by which a prediction is calibrated: the logits of the weights of the model
-    and of each simple method, then constant and slope of the log variance. A row is one of the T numbers that describe
-    a channel (traits); only the row of the first, the constant 1, differs from 0. The simple methods together have
-    about a quarter of the weight.
+    There is a row for each of the T traits, numbers that describe a channel. The first trait is the constant 1, and its
+    row is `PRIOR`: 0, the logit of the model's weight; -3 for each of the six simple methods, which together have about
+    a quarter of the weight; 0 and 1, constant and slope of the log variance. All other rows are 0.
     """
     return torch.tensor([PRIOR, *((0.0,) * len(PRIOR),) * (TRAITS - 1)], dtype=torch.float64)
 
@@ -489,10 +489,10 @@ def representatives(group: Int[Tensor, " n"]) -> tuple[Int[Tensor, " m"], Float[
 
 
 def _sample(dataset: SeriesDataset, hidden: float, seed: int) -> SeriesDataset:
-    """Draw series of a data set at random until they have about four times `hidden` values, of which a pass hides 1/4.
+    """Draw series of a data set at random, so many that about `hidden` of their values are hidden in a pass.
 
-    At least one series is drawn, and all if they have fewer values. The series keep their order. `seed` is that of the
-    draw.
+    A pass hides a quarter of the values. At least one series is drawn, and all if there are too few. The series keep
+    their order. `seed` is that of the draw.
     """
     order = np.random.default_rng(seed).permutation(len(dataset))
     hides = np.cumsum(dataset.lengths[order]) * len(dataset.value_names) * HIDDEN_BY_EACH

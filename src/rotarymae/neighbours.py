@@ -117,11 +117,11 @@ def neighbours_at(
     before it.
 
     Args:
-        observed: observations in B rows, each with W values.
-        times, channel: positions of Q queries for each of these rows.
+        observed: E observations of W values each in B rows (a row is one feature of one series, see `Observed`).
+        times, channel: positions of Q queries to each row.
 
     Returns:
-        Nine numbers for each query and value; 0, the mean of the training values, where the observation does not exist.
+        Nine numbers for each query and each of W values; 0 where an observation that is named below does not exist.
         - 0: the straight line between the nearest observation before the query and the nearest after it, at the query's
           time; if only one of these exists, its value.
         - 1 and 2: the values of these two, before and after.
@@ -181,8 +181,9 @@ def channel_sum(part: Float[Tensor, "B E W"], number: Int[Tensor, "B E 1"]) -> F
 class NeighbourHead(nn.Module):
     """Output layer that adds a correction to the value on the straight line between a query's neighbours.
 
-    The correction is the sum of a small network's output, which reads the neighbours, a learned embedding of the
-    feature and the query's token, and of a linear layer on this token. Both are 0 after `initialise`.
+    The correction is a sum of two outputs, both 0 after `initialise`:
+    - of a small network, which reads the neighbours, a learned embedding of the feature, and the query's token;
+    - of a linear layer, which reads the query's token.
     """
 
     def __init__(self, embed_dim: int, features: int, outputs: int) -> None:

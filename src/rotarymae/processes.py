@@ -121,9 +121,11 @@ def _descriptors() -> Float[Tensor, "kernels 6"]:
     """Return six numbers that describe each kernel of the bank, as a float32 table with a row per kernel.
 
     A kernel that is not periodic is a sum of parts of the kinds "exponential", "matern" and "square", each with a
-    length and a share of the variance. The columns of the table are: log(noise variance) / 3; half the mean log length
-    of the parts, weighted by share; the share of "exponential" parts; that of "square" parts (these three are 0 for a
-    periodic kernel); 1 if the kernel is periodic, else 0; and 1 if its oscillation decays fast, else 0.
+    length and a share of the variance. The columns of the table are
+    - 0: log(noise variance) / 3;
+    - 1 to 3: half the parts' mean log length, weighted by share; the share of "exponential" parts; the share of
+      "square" parts. All are 0 for a periodic kernel;
+    - 4 and 5: 1 if the kernel is periodic, else 0; 1 if its oscillation decays fast, else 0.
     """
     table = torch.zeros(BANK_SIZE, 5, dtype=torch.float64)
     for s, shape in enumerate(BANK_SHAPES):
@@ -159,8 +161,8 @@ def fit_kernels(
         noise: noise variance of each observation, divided by the channel's mean noise variance; 1 where unknown.
 
     Returns:
-        The fitted processes; and D = 7 float32 numbers that describe each channel: the means of the six
-        `KERNEL_DESCRIPTORS` over all kernels, and of the log squared amplitude over the stored ones, by weight.
+        The fitted processes; and D = 7 float32 numbers that describe each channel, means by the kernels' weights: of
+        the six `KERNEL_DESCRIPTORS` over all kernels; of the log squared amplitude over those in the processes.
     """
     values = values * real
     periods = find_periods(times, values, real)
@@ -328,7 +330,7 @@ def find_periods(
     Periods are in units of `times`; the one that explains more comes first. A straight line is subtracted before the
     search, which tries frequencies from 0.8 / span to `FASTEST` (0.5 cycles per unit of time). If 0.8 / span is above
     `FASTEST`, it alone is tried. The span is the time from the first to the last observation, but at least 1. The
-    second frequency is at least 1.2 / span away from the first; if none is, it is 0.8 / span.
+    second frequency is at least 1.2 / span from the first; if none that is tried is, it is 0.8 / span.
 
     Args:
         times: of n observations of each channel, float64.

@@ -65,8 +65,8 @@ def surroundings(
         season: period after which series repeat, in units of position; 0 for none.
 
     Returns:
-        For each of the V values at each query: the predictions, the distance to the observations, whether the query is
-        between observations, and numbers that describe the channel.
+        For each of the V values at each query, [B, M, V, ..]: the predictions, the distance to the observations,
+        whether the query is between observations, and numbers that describe the channel.
     """
     features = preprocessor.features
     if preprocessor.position_names:

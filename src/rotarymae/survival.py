@@ -43,11 +43,11 @@ _Floats = NDArray[np.float64]
 class EventTimes(Target):
     """The intervals of time into which an event may fall, used as classes; the last class is "after all intervals".
 
-    What is known about a series is a weight for each class in its likelihood. If the event was observed, it is 1 for
-    the interval of the event. If the series was censored (followed no longer, before an event), it is 1 for each later
-    class, and for the interval of censoring the share that was left of it. This is the likelihood of a density that is
-    constant in each interval, whose survival curve is linear between edges (Kvamme & Borgan 2021,
-    doi:10.1007/s10985-021-09532-6).
+    What is known about a series is a weight for each class in its likelihood. If the event was observed, the weight is
+    1 for the interval of the event. If the series was censored (followed no longer, before an event), the weight is 1
+    for each later class, and for the interval of censoring the share that was left of it. Others are 0. This is the
+    likelihood of a density that is constant in each interval, whose survival curve is linear between edges (Kvamme &
+    Borgan 2021, doi:10.1007/s10985-021-09532-6).
 
     Attributes:
         edges: of the intervals, one more than these, ascending from 0: quantiles of the observed training events.

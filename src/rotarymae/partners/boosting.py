@@ -414,11 +414,11 @@ class BoostedFeatures(Partner):
 
 
 def _with_copies(dataset: SeriesDataset, copies: int, seed: int) -> tuple[SeriesDataset, NDArray[np.int64]]:
-    """Return S series followed by copies of them in which observations are left out, and whose copy each is.
+    """Return S series followed by copies in which observations are left out; and which series each is made from.
 
-    The second result is int [S + copies], the number of each one's series, 0 .. S - 1. A copy keeps the first
-    observation of its series, and others at random. If the copies cannot be shared evenly, some series, drawn at
-    random, get one more than the others.
+    The second result is int [S + copies], numbers 0 .. S - 1: for a series its own number, for a copy that of its
+    series. A copy keeps the first observation, and others at random. If the copies cannot be shared evenly, some
+    series, drawn at random, get one more than the others.
 
     Args:
         dataset: the S series.

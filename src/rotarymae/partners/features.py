@@ -41,19 +41,20 @@ DAYS = (-np.inf, -150, -60, -20, -5, 10, 30, 60, 120, 250, 500)  # beginnings of
 def features(dataset: Any, static: Sequence[str] | None = None) -> tuple[Floats, tuple[str, ...]]:
     """Compute features that summarise series or arrays: return them as float64 [S, F], and their F names.
 
-    The names are such as "g: flux max" for the channel g and the value column flux. NaN where a feature cannot be
-    computed. Times count from the series' first observation, in the data's unit.
+    A name is such as "g: flux max": the maximum of the column flux in channel g; "all: flux max" is that of all
+    channels together. NaN where a feature cannot be computed. Times count from the series' first observation, in the
+    data's unit. Formulas are in `partners.shapes.FEATURES`; for arrays see `array_features`.
 
-    Each pair of a channel and a value column has the basic features of `partners.shapes.FEATURES`, a list with the
-    formulas. Data sets with at most 12 such pairs have more: all of `FEATURES`, each channel's shape around the peak
-    (`course`), and the differences between channels (`between`); with several channels, these are of the first value
-    column only. They also have features of all channels taken together ("all: flux max"). Any data set with several
-    channels has the number of channels that a series was observed in; and light curves with a redshift, last, those of
-    `at_rest`.
+    - Every data set has the basic features of each pair of a channel and a value column.
+    - With at most 12 pairs and one channel, each column has all of `FEATURES` and its shape around the peak (`course`).
+    - With at most 12 pairs and several channels, the first column has all of `FEATURES`, `course`, and differences
+      between channels (`between`). All channels together ("all: ..") have all of `FEATURES` for the first column,
+      basic ones for other columns.
+    - With several channels, "all: channels" counts those in which a series was observed.
+    - Limits, such as <5, count as missing, and have features of their own (`limits_of`).
+    - Light curves with a redshift have those of `at_rest`.
 
-    Standard errors of the first value column (`flux_err` for `flux`) are used for its features, but have none of their
-    own. Limits (censored values, such as <5) count as missing; they have features of their own (`limits_of`). For
-    arrays see `array_features`.
+    Standard errors of the first value column ("flux_err" of "flux") count for its features, and have none.
 
     Args:
         dataset: a `SeriesDataset` or an `ArrayDataset`. A data set in a file is read a part at a time.
@@ -148,11 +149,14 @@ def limits_of(rows: SeriesRows, v: int, keys: Integers, total: int) -> dict[str,
 
 
 def _source(dataset: SeriesDataset, static: Iterable[str]) -> tuple[Integers, Floats, Floats] | None:
-    """Return the index of each channel in `FILTERS`, redshifts [S] and reddenings E(B - V) [S] of S series; or None.
+    """Return what `at_rest` needs: each channel's index in `FILTERS`, redshifts [S], reddenings E(B - V) [S]; or None.
 
-    It is None unless the first value column is named after a flux and has standard errors, two or more channels are all
-    named after filters (g, "LSST g", sdss_g ..), and one of the columns `static` holds numbers and is named after a
-    redshift (z, redshift, z_spec, hostgal_photoz ..). A missing reddening (EBV, mwebv, E(B-V)) counts as 0.
+    None unless
+    - the first value column is named after a flux and has standard errors;
+    - there are two or more channels, all named after filters (g, "LSST g", sdss_g ..);
+    - a column in `static` holds numbers and is named after a redshift (z, redshift, z_spec, hostgal_photoz ..).
+
+    A missing reddening (EBV, mwebv, E(B-V)) counts as 0.
     """
     first, filters = dataset.value_names[0], [FILTER.fullmatch(str(one)) for one in dataset.channel_names or ()]
     index = [FILTERS.index(one[1].lower()) for one in filters if one]
@@ -169,14 +173,16 @@ def _source(dataset: SeriesDataset, static: Iterable[str]) -> tuple[Integers, Fl
 def at_rest(rows: SeriesRows, names: tuple[str, ...], filters: Integers, z: Floats, dust: Floats) -> dict[str, Floats]:
     """Return features "rest: FLUX .." of a light curve of all filters together, in the rest frame of its source.
 
-    Fluxes x and errors e are corrected for the dust's extinction; times (days) and wavelengths are divided by 1 +
-    redshift. The light curve has a point B per 4 days with observations: the brightness of a black body of 10,000 K,
-    sum(w p x) / sum(w p²), with the error E of 1 / sqrt(sum(w p²)), both times the square of the luminosity distance
-    (flat universe, 30 % matter) over 1 + redshift. Here w is 1 / (e² + (x / 20)²) and p is 1 / (l³ (exp(47960 / (l T))
-    - 1)) at a temperature of T kelvin and the wavelength l, in units of 300 nm. The points have all features of a
-    channel. Windows of them begin -inf, -150, -60, -20, -5, 10, 30, 60, 120, 250 and 500 days after the peak; each has
-    a "course", mean(B), weighted by 1 / E², over B at the peak; a "signal", that mean over its standard error; and a
+    It has a point for every 4 days with observations: a brightness B with an error E. The points have all features of a
+    channel. Windows begin -inf, -150, -60, -20, -5, 10, 30, 60, 120, 250 and 500 days after the peak; each has a
+    "course", mean(B), weighted by 1 / E², over B at the peak; "signal", that mean over its standard error; and
     "noise", mean((B / E)²).
+
+    B is the brightness of a black body of 10,000 K, sum(w p x) / sum(w p²), and E is 1 / sqrt(sum(w p²)), over the
+    observations of a point. Both are multiplied by the square of the luminosity distance (flat universe, 30 % matter)
+    over 1 + redshift. Fluxes x and errors e are corrected for the dust's extinction, w is 1 / (e² + (x / 20)²), and p
+    is 1 / (l³ (exp(47960 / (l T)) - 1)) at T kelvin and the wavelength l, in units of 300 nm. Times (days) and
+    wavelengths are divided by 1 + redshift.
 
     Args:
         rows: observations of S series in C channels.
@@ -221,10 +227,11 @@ def temperatures(
     """Return the temperature of the black body that explains the fluxes of a light curve at rest, by its phase.
 
     Phases are days from the peak: "all" -60 to 200, "rise" -60 to -5, "peak" -15 to 15, "fall" 10 to 40, "late"
-    30 to 90, "end" 80 to 200. In each, all points have one temperature T, and each a brightness b, at least 0, so that
-    chi² = sum(w (x - b p)²) is least. "temperature" is the mean of log10(T) from 3,000 to 80,000 K, weighted by
-    exp(-chi² / 2), and "error of temperature" its standard deviation; "misfit" is the least chi² per degree of freedom,
-    and "strength" the square root of how much lower it is than sum(w x²). Below 3, only the strength is known.
+    30 to 90, "end" 80 to 200. In a phase all points share the temperature T, and each has a brightness b of its own, at
+    least 0, which makes chi² = sum(w (x - b p)²) least (w, x and p as in "rest: .."). "temperature" is the mean of
+    log10(T) from 3,000 to 80,000 K, weighted by exp(-chi² / 2); "error of temperature" is its standard deviation;
+    "misfit" is the least chi² per degree of freedom; "strength" is sqrt(sum(w x²) - least chi²). The first three are
+    NaN if the strength is at most 3, or if no point of the phase has two observations.
 
     Args:
         sums: returns sum(w p²) and sum(w p x) of each of P points for a temperature in kelvin (see `at_rest`).

@@ -47,7 +47,7 @@ class Predictor:
 
     Attributes:
         task: "classification", "regression" or "survival".
-        choice: the chosen one: "model", "features", or "combined" (the network and all partners).
+        choice: the chosen method: "model", "features", or "combined" (the network and all partners).
         because: why it was chosen, in words.
         partners: {name: partner}.
         temperatures: {name: temperature} of the network and each partner; 1 leaves probabilities unchanged.
@@ -134,8 +134,8 @@ class Predictor:
     def _combine(self, of_model: Floats, of_partners: dict[str, Floats]) -> dict[str, Floats]:
         """Calibrate the predictions of several methods, and combine them; return {method: predictions [S, K]}.
 
-        The methods are "model", the names in `of_partners` and "combined"; the last is absent if `of_partners` is empty
-        or lacks some of the fitted methods. Probabilities are calibrated by `temperatures`, and combined by averaging
+        The methods are "model", the names in `of_partners` and "combined". "combined" is absent if `of_partners` is
+        empty, or lacks a fitted method. Probabilities are calibrated by `temperatures`, and combined by averaging
         their logarithms with `weights`. A regression's values are only averaged.
 
         Args:
@@ -356,9 +356,11 @@ def choose_predictor(
 ) -> tuple[Predictor, dict[str, Floats]]:
     """Choose what will predict, the network, boosted trees, or all methods averaged, and return the `Predictor`.
 
-    All are compared on the validation series, after calibration. For "auto" the combination is chosen, unless the
-    network or the boosted trees have a loss that is smaller by more than one nat, summed over the validation series. It
-    is the network if there is nothing to combine, or if the method that was asked for could not be fitted.
+    All are compared on the validation series, after calibration. What is chosen:
+    - the network, without validation series, or if the method `choice` could not be fitted;
+    - for "auto", all methods averaged, unless the network or the boosted trees have a loss that is smaller by more than
+      one nat, summed over the validation series; the network if there is no other method;
+    - otherwise `choice`.
 
     Args:
         choice: "auto", "model" (the network), "features" (boosting) or "combined".

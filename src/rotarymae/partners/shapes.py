@@ -621,17 +621,17 @@ def compute(groups: Groups, everything: bool = True) -> dict[str, Floats]:
 def course(groups: Groups, tables: dict[str, Floats], name: str, channel_names: Sequence[Any]) -> dict[str, Floats]:
     """Return the shape of each channel around the series' peak: its mean value in 15 windows of time.
 
-    The peak is that of the leading channel, whose peak is highest above its median (with standard errors e: whose value
-    / e is largest). Windows grow with the distance to the peak, in shares of the series' span: window 0 is within 1/256
-    of the peak; window 1 goes from 1/256 to 1/128 after the peak, window 2 to 1/64, and so on to window 6, which ends
-    at 1/4; window 7 is the rest. Windows -1 to -7 are the same before the peak. The number is mean(x - median of the
-    channel) / height, where the height is that of the leading channel's peak above its median. With errors the mean has
-    the weights 1 / e², and there is also a "signal": mean(x - median) divided by its own standard error.
+    The series' peak is that of the leading channel: the one with the greatest height, x[peak] - median(x), or, with
+    standard errors, with the largest x / e. In each window of each channel, "course" is mean(x - median of the channel)
+    over the leading channel's height. With errors the mean has the weights 1 / e², and "signal of course" is this mean
+    over its standard error. Windows grow with the distance to the peak, in shares of the series' span: window 0 is
+    within 1/256 of the peak; window 1 goes from 1/256 to 1/128 after the peak, window 2 to 1/64, and so on to window 6,
+    which ends at 1/4; window 7 is the rest. Windows -1 to -7 are the same before the peak.
 
     Args:
         groups: the observations, in a group for each of C channels of each of S series, series by series; times count
             from the first observation of the series.
-        tables: {feature: [S, C]} of all features, from `compute`.
+        tables: {feature: [S, C]} of all features, from `compute`; heights, peaks and spans are read from there.
         name: the value column, for the names of the features.
         channel_names: [C], for the names of the features.
 
@@ -688,10 +688,10 @@ def between(groups: Groups, tables: dict[str, Floats], name: str, channel_names:
     - "relative at peak" and "relative after peak": the same of the mean values in two windows of time;
     - "time of max": the time of the peak of a minus the time of the peak of b.
 
-    The windows follow the leading channel, whose peak is highest above its median (with standard errors e: whose value
-    / e is largest). Let w be the width of this peak: the time from half its height up to the peak, plus the time down
-    to half again (0 where a side is not observed). "at" is from -0.5 w to 0.5 w around the peak, "after" from 0.5 w to
-    1.5 w.
+    The windows, in all channels, follow the peak of the leading channel, which has the greatest height, x[peak] minus
+    median(x), or, with standard errors, the largest x / e. Let w be the width of this peak: the time from half the
+    height up to the peak, plus the time from the peak down to half the height (each 0 where not observed). "at" is from
+    -0.5 w to 0.5 w around the peak, "after" from 0.5 w to 1.5 w.
 
     Args:
         groups: a group for each of C channels of each of S series, series by series.

@@ -104,11 +104,13 @@ def _memory(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, pretrain
 class Plan:
     """Divides the time of a run among its stages, if the option `minutes` limits it.
 
-    The stages are: pre-training, with a share of the time that is left after reading; the partners (boosting and other
-    methods that are trained next to the network), with another; fine-tuning, with the rest, minus what follows it: a
-    prediction of all series, one of the scored series, and the report. If these predictions would take more than
-    `ANSWERS` of the time, fewer series are predicted. Without `minutes` nothing is limited, and the plan only knows the
-    folders of the trainings.
+    The stages are
+    - pre-training, with a share of the time that is left after reading;
+    - the partners (methods trained next to the network, such as boosting), with another share;
+    - fine-tuning, with the rest, minus what follows: a prediction of all series, one of the scored series, the report.
+
+    If these predictions would take more than `ANSWERS` of the time, fewer series are predicted. Without `minutes`
+    nothing is limited, and the plan only knows the folders of the trainings.
     """
 
     def __init__(
@@ -307,10 +309,11 @@ class Plan:
     def answered(self) -> tuple[np.ndarray, int] | None:
         """Return the series that there is time to predict at the end of a run, and the length to cut them to.
 
-        If there is no time for all, series are drawn at random by the seed of the fit, at least one. With fine-tuning
-        they are never cut, because a label belongs to a whole series. Otherwise series are cut to a length at which the
-        time suffices for about eight predictions of a series (two per series, if there are fewer than four), but at
-        least 2,000 observations.
+        If there is no time for all:
+        - with fine-tuning, series stay whole, because a label belongs to a whole series;
+        - else they are cut to the length of which eight could be predicted in the time (with S < 4 series, 2 S), but to
+          at least 2,000 observations;
+        - then as many as there is time for, at least one, are drawn at random by the seed of the fit.
 
         Returns:
             Ascending indices of the series, and the largest number of observations of a series. None if there is time
@@ -362,7 +365,7 @@ class Plan:
 def _with_steps(training: TrainConfig, steps: int, per_epoch: int) -> TrainConfig:
     """Return a training's settings, changed to about `steps` steps, never more, in epochs of equal length.
 
-    An epoch is a whole pass over all examples, or a shorter part of one if that comes nearer to `steps`.
+    An epoch is a whole pass over all examples, or a part of a pass if the total then comes nearer to `steps`.
 
     Args:
         training: the settings; epochs, epoch_steps and min_steps are replaced in a copy.
@@ -379,7 +382,7 @@ class _Measured(Exception):
 
 
 def measure_step(objective: Objective, examples: Examples, training: TrainConfig) -> float:
-    """Measure how many seconds a training step takes: the median of ten after ten others, or of fewer if they are slow.
+    """Measure the seconds of a training step: the median of ten steps after ten others, of fewer if steps are slow.
 
     Args:
         objective: the model and its loss; a copy is trained, so its weights do not change.
