@@ -168,11 +168,13 @@ class Calibration(nn.Module):
     ) -> None:
         """Fit the buffers other than `season`, in place, to n hidden values and the model's predictions of them.
 
-        First the weights of the model and of simple methods (such as the straight line between neighbours) are fitted
-        by squared errors; a limit ("<5") has an error only if the mean is on its wrong side. Then the spread is fitted
-        by likelihood, unless the model predicts none. If there are limits, the weights are fitted again in this second
-        step, because the mean of the measured values is not that of all. If all values on a side (between observations,
-        beyond them, or without any) are limits, they are left out, because any large spread makes limits likely.
+        - First the weights of the model and of simple methods (such as the straight line between neighbours) are fitted
+          by squared errors. A limit ("<5") has an error only if the mean contradicts it.
+        - Then the spread is fitted by likelihood, unless the model predicts none. If there are limits, the weights are
+          fitted again here, because the mean of the measured values is not that of all.
+
+        If all values on a side (between observations, beyond them, or without any) are limits, these values are left
+        out, because any large spread makes limits likely.
 
         Args:
             parameters: P of the model's likelihood, its prediction of each hidden value.
@@ -265,8 +267,8 @@ class Calibration(nn.Module):
         on, else 0; its coefficients say how the model's errors differ there, and are not stored.
 
         Args:
-            loss: returns a scalar for knots [3, K, T + 1, C], offsets [outputs, C] and freedom [3], in the sense of the
-                attributes.
+            loss: returns a scalar for knots [3, K, T + 1, C], offsets [outputs, C] and freedom [3], which the class
+                describes.
             columns: which of the C coefficients are fitted; other columns of knots and offsets stay as stored. All of
                 `freedom` is fitted, beginning at its prior.
 
@@ -307,7 +309,7 @@ class Calibration(nn.Module):
 
 
 def prior() -> Float[Tensor, "T C"]:
-    """Return the coefficients, float64, of an unfitted `Calibration`; they are used for every value to predict.
+    """Return the coefficients of an unfitted `Calibration`, float64, the same near to observations and far from them.
 
     There is a row for each of the T traits, numbers that describe a channel. The first trait is the constant 1, and its
     row is `PRIOR`: 0, the logit of the model's weight; -3 for each of the six simple methods, which together have about

@@ -54,10 +54,10 @@ def features(dataset: Any, static: Sequence[str] | None = None) -> tuple[Floats,
     - Limits, such as <5, count as missing, and have features of their own (`limits_of`).
     - Light curves with a redshift have those of `at_rest`.
 
-    Standard errors of the first value column ("flux_err" of "flux") count for its features, and have none.
+    Standard errors of the first value column ("flux_err" of "flux") are read for that column's features, and have none.
 
     Args:
-        dataset: a `SeriesDataset` or an `ArrayDataset`. A data set in a file is read a part at a time.
+        dataset: a `SeriesDataset` or an `ArrayDataset`. A file is read in parts.
         static: names of the columns with one value per series in which a redshift is looked for; None means all.
     """
     names = tuple(str(name) for name in dataset.value_names)
@@ -173,7 +173,7 @@ def _source(dataset: SeriesDataset, static: Iterable[str]) -> tuple[Integers, Fl
 def at_rest(rows: SeriesRows, names: tuple[str, ...], filters: Integers, z: Floats, dust: Floats) -> dict[str, Floats]:
     """Return features "rest: FLUX .." of a light curve of all filters together, in the rest frame of its source.
 
-    It has a point for every 4 days with observations: a brightness B with an error E. The points have all features of a
+    The curve has a point per 4 days with observations: a brightness B with error E. The points have all features of a
     channel. Windows begin -inf, -150, -60, -20, -5, 10, 30, 60, 120, 250 and 500 days after the peak; each has a
     "course", mean(B), weighted by 1 / E², over B at the peak; "signal", that mean over its standard error; and
     "noise", mean((B / E)²).

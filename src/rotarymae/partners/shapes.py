@@ -621,12 +621,14 @@ def compute(groups: Groups, everything: bool = True) -> dict[str, Floats]:
 def course(groups: Groups, tables: dict[str, Floats], name: str, channel_names: Sequence[Any]) -> dict[str, Floats]:
     """Return the shape of each channel around the series' peak: its mean value in 15 windows of time.
 
-    The series' peak is that of the leading channel: the one with the greatest height, x[peak] - median(x), or, with
-    standard errors, with the largest x / e. In each window of each channel, "course" is mean(x - median of the channel)
-    over the leading channel's height. With errors the mean has the weights 1 / e², and "signal of course" is this mean
-    over its standard error. Windows grow with the distance to the peak, in shares of the series' span: window 0 is
-    within 1/256 of the peak; window 1 goes from 1/256 to 1/128 after the peak, window 2 to 1/64, and so on to window 6,
-    which ends at 1/4; window 7 is the rest. Windows -1 to -7 are the same before the peak.
+    The series' peak is that of the leading channel: the one that rises highest above its median or, with standard
+    errors e, the one with the largest value / e. In each window of each channel, "course" is mean(x - median of the
+    channel) over the height of the series' peak above the leading channel's median. With errors the mean has the
+    weights 1 / e², and "signal of course" is this mean over its standard error.
+
+    Windows grow with the distance to the peak, in shares of the series' span: window 0 is within 1/256 of the peak;
+    window 1 goes from 1/256 to 1/128 after the peak, window 2 to 1/64, and so on to window 6, which ends at 1/4; window
+    7 is the rest. Windows -1 to -7 are the same before the peak.
 
     Args:
         groups: the observations, in a group for each of C channels of each of S series, series by series; times count
@@ -688,10 +690,10 @@ def between(groups: Groups, tables: dict[str, Floats], name: str, channel_names:
     - "relative at peak" and "relative after peak": the same of the mean values in two windows of time;
     - "time of max": the time of the peak of a minus the time of the peak of b.
 
-    The windows, in all channels, follow the peak of the leading channel, which has the greatest height, x[peak] minus
-    median(x), or, with standard errors, the largest x / e. Let w be the width of this peak: the time from half the
-    height up to the peak, plus the time from the peak down to half the height (each 0 where not observed). "at" is from
-    -0.5 w to 0.5 w around the peak, "after" from 0.5 w to 1.5 w.
+    The windows, in all channels, follow the peak of the leading channel: the one that rises highest above its median
+    or, with standard errors e, the one with the largest value / e. Let w be the width of this peak: the time from half
+    its height up to the peak, plus the time from the peak down to half its height (each 0 where not observed). "at" is
+    from -0.5 w to 0.5 w around the peak, "after" from 0.5 w to 1.5 w.
 
     Args:
         groups: a group for each of C channels of each of S series, series by series.
