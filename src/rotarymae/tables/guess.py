@@ -135,17 +135,19 @@ class Remarks(dict[str, str]):
 
 
 def _series_per_row(source: Source) -> str | None:
-    """Return the stem of numbered columns, "FLUX." for FLUX.1, FLUX.2, ..., if each row is a series; else None.
+    """Return the stem of numbered columns, "FLUX." for FLUX.1, FLUX.2, ..., if each row is a series; None if not.
 
-    The stem is the common beginning of the names; it is "" if whole names are numbers or dates. Rows are no series if
-    one of these is true:
+    The stem is the beginning that the names share; it is "" if whole names are numbers or dates, such as 1990. The
+    result is None in each of these cases:
 
-    - There are fewer than 20 numbered columns (7 if their names are times, 4 if the stem is called like a time), or
-      fewer than other columns. Or the stem is "", and the numbers or dates neither rise nor fall throughout.
-    - Another column is called like a time, and is no column of words; or it holds dates or decimal numbers that go one
-      way and seldom repeat.
-    - The columns have no names, and one holds no numbers, or neighbours in a row differ more than twice as much as
-      neighbours in a column (medians). The first column, which may be a label, does not count for this.
+    - There are fewer than 20 numbered columns (7 if their names are times, 4 if the stem is called like a time).
+    - There are more other columns than numbered ones.
+    - The stem is "", and the names neither rise nor fall throughout, as those of stations that are called by numbers.
+    - Another column is called like a time, and does not hold words.
+    - Another column holds dates or decimal numbers that go one way and seldom repeat.
+    - The columns have no names, and one of them holds no numbers.
+    - They have no names, and neighbours in a row differ more than twice as much as neighbours in a column (medians,
+      without the first column).
     """
     stems = [stem for stem in ("", *_stems(source.kinds)[:1]) if not DATED.match(stem)]
     counts = {stem: numbers_in(source.kinds, stem) for stem in stems}
@@ -207,9 +209,8 @@ def _made_up(names: Iterable[str]) -> bool:
 def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     """Propose a column for every role of a schema that the user did not name: id, time, channel, values and so on.
 
-    If numbered columns make a series of each row, they are joined to lists. Columns year, month, ... are joined to one
-    time; the finest of them are left out until the others make dates in more than 95 % of the sampled rows. The columns
-    of a named id such as subject+trial are joined to one of ids.
+    Some columns are joined first: numbered ones to lists, if they make a series of each row (`_series_per_row`); year,
+    month, ... to one time (`_with_dates`); those of a named id such as subject+trial to one id.
 
     Args:
         source: the table, of which some rows are read.
@@ -247,12 +248,13 @@ def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
 
 
 def _with_dates(source: Source) -> Source:
-    """Return the table with columns of parts of dates joined to one of times; as it is, if it has no such columns.
+    """Return the table with columns year, month, ... joined to one of times; the table itself if it has none.
 
-    Of each date in parts (`dates_in_parts`), the finest parts are left out until the others make dates in more than 95
-    % of the sampled rows. Names that only end like those of parts, such as VISITYR, count only if the table has no
-    other dates, and if these lie in the years 1900 to 2100 and mostly change from row to row or never go back, unlike
-    dates of birth. Of several dates, the one with the most different values is joined.
+    - The finest parts, such as the minute, are left out until the rest makes dates in more than 95 % of the sampled
+      rows.
+    - Of several dates, the one with the most different values is joined.
+    - Names that only end like a part, such as VISITYR, may be dates of birth. They count only if the table has no other
+      dates, and if theirs lie in 1900 to 2100, and mostly change from row to row or never go back.
     """
     best, most = source, 0
     for parts in dates_in_parts(source.kinds):
@@ -337,7 +339,7 @@ class _Proposer:
 
     @functools.cached_property
     def files(self) -> Column | None:
-        """The name of each row's file, if the table lies in several and has no lists; else None."""
+        """The name of each row's file, if the table has several files and no column of lists; else None."""
         several = len(self.source.paths) > 1 and not any(c.listed for c in self.columns.values())
         return look(self.source.with_ids_of_files(), names=["file"])["file"] if several else None
 
@@ -351,9 +353,9 @@ class _Proposer:
             self.unused.pop(column.name, None)
 
     def column(self, role: str) -> Column | None:
-        """Return the column of a role that has a single one, such as "time": the proposed one, else that of the schema.
+        """Return the column of a role, such as "time": the proposed one, or else that of the schema.
 
-        None if neither names one, or if the table lacks it.
+        None if the role has no column, or if the table lacks it.
         """
         return self.columns.get(self.given.get(role, getattr(self.schema, role)) or "")
 
@@ -373,14 +375,15 @@ class _Proposer:
     # ── time ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def find_time(self) -> None:
-        """Propose the column of times, the format of dates if only one is possible, and the clock next to days.
+        """Propose the column of times, the format of its dates, and a column of times of day next to whole days.
 
-        Sets `self.times` and `self.time_values`. If the user named a time that is absent, each row counts as a time.
-        Columns that only repeat parts of the dates are taken off `self.unused`, unless no other column holds numbers.
+        Sets `self.times` and `self.time_values`. If the user named a time that the table lacks, each row counts as a
+        time. Columns that only repeat a part of the dates, such as the month, are taken off `self.unused`, unless no
+        other column of numbers is left.
 
         Raises:
-            InputError: no column could hold times, or they are dates without a year ("no-time"); they may be written in
-                several formats ("time-text").
+            InputError: no column could hold times, as dates without a year cannot ("no-time"); dates may be written in
+                several formats, and the user did not name their column ("time-text").
         """
         if "time" not in self.named:
             self.take("time", self.likely_time())
@@ -427,7 +430,7 @@ class _Proposer:
     def find_clock(self, time: Column) -> None:
         """Propose the column of times of day next to `time`, the column of times, if that holds whole days.
 
-        A column that is called like a clock is taken. If there is none, as in other languages, it is the first one
+        It is the first one that is called like a clock. Without such a name, as in other languages, it is the first one
         whose times of day ascend within each day (`goes_on_within_days`).
         """
         if time.days is None or (np.nan_to_num(time.days) % 1).any():
@@ -439,9 +442,9 @@ class _Proposer:
         self.remarks.on((c.name for c in clocks if c.name in self.unused), f"--clock, if of {time.name!r}")
 
     def goes_on_within_days(self, clock: Column, time: Column) -> bool:
-        """Return whether a column holds times of day before 24:00 that ascend in the consecutive rows of one day.
+        """Return whether a column's times of day, all before 24:00, ascend between consecutive rows of the same day.
 
-        `time` is the column of days, some of which must have several rows.
+        `time` is the column of days. False if no two consecutive rows have the same day.
         """
         with suppress(InputError):
             spent = dates.with_clock(dates.Times(np.zeros(self.rows)), clock.cells, clock.name).values
@@ -453,12 +456,17 @@ class _Proposer:
     def likely_time(self) -> Column | None:
         """Return the column that is most likely the time, of those not used so far; None if no column may be.
 
-        Candidates hold dates, or are called like times and hold numbers or times of day. Those that stay the same
-        within blocks of ids or files, such as dates of birth, are candidates only if all do. The likeliest is filled in
-        more than half of the rows; of several such, it is no clock if there are dates, then plain, then accepted by
-        `in_order`, then has the best name. Plain are Julian dates, and dates that change nearly as often as the others;
-        these must be called like times, unless all numbers that are called so only count. If the numbers of the
-        likeliest go up and down, the column that `ascending` returns replaces it, if there is one.
+        Candidates hold dates, or are called like times and hold numbers or times of day. Columns that are constant
+        within blocks of ids or files, as dates of birth are, are candidates only if there are no others. The first of
+        these questions to which candidates differ decides:
+
+        - Is it filled in more than half of the rows?
+        - Does it hold something else than times of day, if another candidate holds dates?
+        - Is it called like a Julian date, or does it hold dates that change nearly as often as other candidates?
+        - Does `in_order` accept it?
+        - Does its name fit best?
+
+        If the numbers of the likeliest go up and down, the column of `ascending` replaces it, unless that is None.
 
         Without candidates, it is a column of texts that is called like a time, else the one of `ascending`, else a
         column of one date.
@@ -482,6 +490,7 @@ class _Proposer:
             They are whether it is mostly missing, a clock next to dates, not plain, and out of order.
             """
             empty, clock = 2 * (c.codes >= 0).sum() <= len(c.codes), not c.dates and bool(dated) and c.clock
+            # Next to numbers that are called like times and do not count, dates must be called so, too.
             plain = c.dates and (counted or c in named) and len(c.formats) < 2 and c.runs > often
             plain = plain or TIME.rank(c.words) < TIME.words.index("time")
             return empty, clock, not plain, not self.in_order(c), TIME.rank(c.words)
@@ -497,10 +506,11 @@ class _Proposer:
         return best
 
     def in_order(self, column: Column) -> bool:
-        """Return whether a column that is called like a time may be one, by its name alone or by its order.
+        """Return whether a column that is called like a time may be one, by its name or else by its order.
 
-        An unambiguous name, such as mjd or date, is enough, and so is a column without numbers. Otherwise the numbers
-        must go one way through the table, or within each block of rows that are equal in some other column.
+        - An unambiguous name, such as mjd or date, is enough, and so is a column without numbers.
+        - Otherwise the numbers must go one way through the table, or within each block of equal cells of some other
+          column.
         """
         plain = TIME.rank(column.words) < TIME.words.index("day" if len(column.words) == 1 else "time")
         if plain or not column.numeric:
@@ -509,12 +519,15 @@ class _Proposer:
         return any(map(column.goes_one_way, (np.zeros(self.rows), *blocks)))
 
     def ascending(self) -> Column | None:
-        """Return the column of numbers that rises most often from row to row, of those not used so far; or None.
+        """Return the column of numbers that rises most often from row to row, as times do; None if no column qualifies.
 
-        It must have at least 10 different numbers, and more than 90 % of the steps must rise. If no column has, a
-        column is taken that rises in every step within each id, for any column called like ids. No other column may
-        then stay level in some of these steps and rise in the others. A column that counts the rows is taken only if no
-        other rises as often. Ids and entries of lists are passed over.
+        Only columns that are not used so far are tried, and neither ids nor those whose cells are lists.
+
+        - A column qualifies if it has at least 10 different numbers, and rises in more than 90 % of the steps.
+        - If none does, a column qualifies that rises in every step within each object, for some column of ids. None
+          does if another column never falls within these objects, but rises in some steps and not in others.
+
+        Days such as 20240331 come last, and of columns that rise equally often one that counts the rows.
         """
         numbers = [c for c in self.unused.values() if c.numeric and not (c.listed or looks_like_id(c.name))]
         steps = {c.name: np.diff(c.numbers) for c in numbers}  # pyright: ignore
@@ -533,10 +546,10 @@ class _Proposer:
         return best
 
     def find_format(self, time: Column) -> None:
-        """Propose the format in which the dates of `time`, the column of times, are written, if only one is possible.
+        """Propose the format in which the dates of `time`, the column of times, are written.
 
-        For years of two digits, a sentence for the user is added to `self.doubts`. If several formats are possible,
-        raises InputError ("time-text"), or does nothing if the user named the column.
+        - With one possible format, this is proposed. If its years have two digits, `self.doubts` tells the user.
+        - With several, raises InputError ("time-text"), or does nothing if the user named the column.
         """
         texts = time.cells.cast(pa.large_string()).drop_null().unique().to_pylist()
         example = next(text for text in reversed(texts) if re.search(r"\d", text))
@@ -557,14 +570,15 @@ class _Proposer:
     def find_id(self) -> None:
         """Propose the column of ids, unless the user named one; set `self.series`, int [rows], to the series' codes.
 
-        A column that is called like an id is taken first (`id_by_name`). Without one, the id is "file" if there are
-        several files, which makes each a series. In a single file, a column is taken whose cells look like ids
-        (`id_by_shape`); without one, the id is "file", too, the table is one series, and `self.doubts` says so. A
-        remark is added if each proposed id has a single time, or if the ids look like states of one object, such as
-        weekdays.
+        The first of these that exists is proposed:
 
-        With the id "file", all codes are 0 for a single file, without a column of times, and for lists of times in
-        cells.
+        - a column that is called like an id (`id_by_name`);
+        - "file", if there are several files, each of which is then a series;
+        - a column whose cells look like ids (`id_by_shape`);
+        - "file", with a sentence in `self.doubts`: the whole table is one series.
+
+        A remark is added if each proposed id has a single time. With the id "file", all codes are 0 for a single file,
+        without a column of times, and if any column holds lists.
         """
         several_files = len(self.source.paths) > 1
         if "id" not in self.named:
@@ -585,10 +599,13 @@ class _Proposer:
     def id_by_name(self) -> Column | None:
         """Return the column, of those not used so far, that is called like an id and tells series apart best; or None.
 
-        Units of measurement, columns of a date type, and ids of rows or times rather than series are passed over.
-        Columns of the best name whose equal cells follow one another are compared first. If there are none, the columns
-        are compared that best tell apart the rows of one time. The one with the most different cells is taken, then the
-        one of the best name. The others with more or fewer different cells become `self.other_ids`.
+        Passed over are units of measurement, ISO dates, and ids of rows or times instead of series.
+
+        - If the equal cells of columns with the best name follow one another, only these columns are compared.
+        - Otherwise those are compared that best tell apart the rows of one time.
+
+        The column with the most different cells is returned; of several such, the one with the best name. Candidates
+        with another number of different cells become `self.other_ids`.
         """
         free, n = self.unused.values(), self.rows
         named = [c for c in free if looks_like_id(c.name) and c.distinct > 0 and (c.formats or not c.dates)]
@@ -616,10 +633,12 @@ class _Proposer:
     def id_by_shape(self) -> Column | None:
         """Return a column, of those not used so far, that looks like ids by its cells, not by its name; or None.
 
-        It holds texts or whole numbers, none missing. Equal cells come in blocks, of three rows or more on average, and
-        are no state of one object (`is_state`). Of several columns, one with more than one time for each id goes first,
-        then texts, then the one with the most different cells. Without such a column, it is one that tells apart the
-        rows of one time (`name_in_time`). A remark says which of the two it is.
+        - It holds texts or whole numbers, none missing. Equal cells come in blocks, of three rows or more on average,
+          and mark no states of one object (`is_state`). Of several such columns, those with more than one time for each
+          id go first, then texts, then the one with the most different cells.
+        - If there is none, it is the column of `name_in_time`.
+
+        A remark says which of the two it is.
         """
         blocks = [c for c in self.objects if (c.text or c.whole) and c.distinct > 1 and not c.listed]
         blocks = [c for c in blocks if (c.codes >= 0).all() and c.in_blocks and self.rows / c.runs >= MIN_RUN]
@@ -642,12 +661,13 @@ class _Proposer:
         return [c for c in free if not (c.whole and TIME.fits(c.words))]
 
     def is_state(self, column: Column) -> bool:
-        """Return whether a column's blocks of equal cells are states of one object, such as quality codes or years.
+        """Return whether equal cells of a column mark states of one object, such as years, not several objects.
 
-        They are if time goes on through all blocks; at another object it would begin again. It does if more than 99 %
-        of the steps of time in the table go one way or stay, and so do most steps from one block to the next. False if
-        the column does not come in blocks, or if the times are unknown. False also for more than four different texts,
-        unless the column is called like a time: they are taken as objects that were measured one after the other.
+        They do if time goes on from block to block of equal cells, as it would begin again at another object: more than
+        99 % of all steps of time go one way or are 0, and more than half of those between blocks go this way.
+
+        False without blocks or known times. False also for more than four different texts, which are taken as objects
+        that were measured one after the other, unless the column is called like a time.
         """
         objects = column.text and column.distinct > MOST_STATES and not TIME.fits(column.words)
         if self.time_values is None or objects or not column.in_blocks:
@@ -665,16 +685,18 @@ class _Proposer:
         return column.distinct == 1 or any(count_keys(c.codes, column.codes) == c.distinct for c in channels)
 
     def called_unit(self, column: Column) -> bool:
-        """Return whether texts or codes are called like units, or like another column with a U: VSORRES, VSORRESU."""
+        """Return whether texts or codes are called like units (uom), or like another column with a U (VSORRESU)."""
         other = column.name.removesuffix("U")
         named = {*column.words} & UNITS or (other != column.name and other in self.columns)
         return bool(named) and (column.text or column.is_code)
 
     def name_in_time(self) -> Column | None:
-        """Return the column of texts, places or codes that tells apart the rows of one time, of one channel at most.
+        """Return the column that names the objects that have rows at one time, such as stations; None without one.
 
-        Columns not used so far are tried. Times and names, or else these and channels, must identify more than 98 % of
-        the rows, and times without the names less than 90 %. Of several, the one with the most names is returned.
+        It is not used so far, and holds texts, codes or numbers of places, each in three rows or more on average. Time
+        and name together must identify more than 98 % of the rows, and the time alone less than 90 %. If none does,
+        time and channel together are tried in place of the time. Of several columns, the one with the most names is
+        returned.
         """
         names = [c for c in self.objects if not CHANNEL.fits(c.words) and c.distinct > 1]
         names = [c for c in names if c.distinct <= self.rows / MIN_RUN]
@@ -691,11 +713,11 @@ class _Proposer:
     def find_facts(self) -> tuple[str | None, str | None]:
         """Propose as static the columns that are constant within each series; return the names of label and groups.
 
-        The label is the column that looks like one; the groups are ids that several series share, such as patients.
-        Either is None without one. Also sets `self.varying`, `self.outcomes` and `self.varying_numbers`. If there is
-        one series, or one per row, all columns with different cells vary. Remarks are added to the groups, to a band or
-        unit that is constant within each series, and to another id that is shared by some series and differs within
-        others.
+        The label is the column that looks like one (`_of_series`); the groups are a column of ids that several series
+        share, such as patients. Each is None without such a column. Remarks are added to the groups and to outcomes.
+
+        Also sets `self.varying`, `self.outcomes` and `self.varying_numbers`. If there is one series, or one per row,
+        all columns with different cells count as varying.
         """
         count = int(self.series.max(initial=-1)) + 1
         one = count in (0, 1, self.rows)  # which does not show what is the same throughout each
@@ -722,7 +744,8 @@ class _Proposer:
     def is_outcome(self, column: Column) -> bool:
         """Return whether a column of numbers that change within series is called like an outcome, such as died.
 
-        If the name has another sense, as discharge of a river, many different numbers in each series make it none.
+        Some names have another sense, as discharge of a river. They count only if the column has at most two different
+        numbers per series, on average, or few in all.
         """
         several = count_keys(self.series, column.codes) > 2 * count_keys(self.series) and not column.names_classes
         measured = several and OUTCOMES.intersection(column.words) <= OTHER_SENSES
@@ -733,10 +756,11 @@ class _Proposer:
     def find_channel(self) -> None:
         """Propose the columns of channels and of positions such as depths; collect the possible columns of values.
 
-        The latter, `self.maybe_values`, are the columns of numbers that vary within series, without the channel, ids,
-        standard errors, limits and flags, but with coordinates. Unless no column would be left, columns are removed
-        that hold codes, repeat another column or the time, or count measurements or blocks of rows. Also sets
-        `self.errors`, `self.limits`, `self.flags`, `self.coordinates` and `self.value_of`.
+        The latter, `self.maybe_values`, are the columns of numbers that vary within series, coordinates included, but
+        not the channel, ids, outcomes, standard errors, limits and flags. Unless no other column would be left, those
+        are removed that hold codes, count measurements or rows, or repeat another column or the time.
+
+        Also sets `self.errors`, `self.limits`, `self.flags`, `self.coordinates` and `self.value_of`.
         """
         self.value_of = _errors_by_name(self.unused.values())
         means = any(c.words and MEANS.issuperset(c.words) for c in self.unused.values())  # next to which sd is an error
@@ -785,19 +809,19 @@ class _Proposer:
             self.remarks.on((c.name for c in columns), text)
 
     def likely_channel(self) -> Column | None:
-        """Return the column that most likely says what was measured in each row; None without one.
+        """Return the column that most likely says what was measured in each row, such as the band; None without one.
 
-        It holds texts or whole numbers, at most 2,000 different ones, and changes within series, but is no state of the
-        object (`is_state`). The first of these rules that finds a column decides:
+        It holds texts or whole numbers, at most 2,000 different ones, and changes within series, but marks no states
+        (`is_state`). The first of these rules that finds a column decides:
 
-        - It is called like a channel or, next to units of measurement, like a class. Of several, one is taken with a
-          single unit throughout each channel, then the one that leaves the fewest rows of equal series and time, then
-          the best name.
+        - It is called like a channel or, if the table has units of measurement, like a class. Of several, one goes
+          first whose channels have one unit each, then the one that leaves the fewest rows of equal series, time and
+          channel, then the best name.
         - It has few classes, which tell apart rows of equal series and time.
         - It holds texts that explain more than half of the variance of the ranks of the only column that could be the
           value.
 
-        A remark says why a column was taken by one of the last two.
+        A remark says which of the last two decided.
         """
         roles = {*self.errors, *self.limits, *self.outcomes, *self.flags}
         free = [c for name, c in self.varying.items() if name not in roles]
@@ -829,19 +853,20 @@ class _Proposer:
         return best
 
     def repeated_rows(self, *keys: np.ndarray) -> int:
-        """Return how many rows have the same series, time and `keys` as an earlier row; each key is codes [rows]."""
+        """Return how many rows have the same series, time and `keys`, each int [rows], as an earlier row."""
         return self.rows - count_keys(self.series, self.times, *keys)
 
     def find_scale(self, channel: Column | None) -> None:
-        """Propose a column that orders the rows of one time and channel, such as a depth, as a further position.
+        """Propose as a further position the column, such as a depth, that orders the rows of one time.
 
-        It is proposed if more than a twentieth of all rows repeat the series, time and channel of another row. It is
-        the first of the possible values, `self.maybe_values`, whose numbers go one way among such rows and tell them
-        apart, and is removed from these. The `channel` is None without one.
+        Rows are repeated if an earlier one has the same series, time and channel. If more than a twentieth of all are:
 
-        Without such a column, a doubt says how many rows repeat others, and by which columns of classes, as few as
-        possible and at most three, they can be told apart. With a channel, only more than a twentieth of the rows make
-        a doubt.
+        - The first of `self.maybe_values` is proposed whose numbers go one way among such rows (`Column.is_scale`) and
+          tell all but a twentieth of the repeated ones apart. It is then no possible value.
+        - Without such a column, `self.doubts` gets a sentence: how many rows are repeated, and which column of classes
+          tells them apart, if any does.
+
+        `channel` is the column of channels; if it is None, even one repeated row adds the sentence.
         """
         keys = [] if channel is None else [channel.codes]
         bare, rows = self.repeated_rows(*keys), joint_codes(self.series, self.times, *keys)
@@ -861,10 +886,7 @@ class _Proposer:
             self.doubts.append(text)
 
     def id_with(self, *columns: Column) -> str:
-        """Return the option, such as "--id subject+trial", that joins the column of ids, if there is one, and others.
-
-        The names are quoted for a shell.
-        """
+        """Return the option that joins the id, if there is one, and columns, for a shell: "--id subject+trial"."""
         named = [c.name for c in (self.column("id"), *columns) if c is not None]
         return option("id", "+".join(named))
 
@@ -874,10 +896,10 @@ class _Proposer:
         It does in each of these cases:
 
         - Its numbers keep pace with the times (`keeps_pace`), as ages do.
-        - They count the rows, and may begin again, as those of trials do.
-        - They are days such as 20240331.5, and go one way within series.
-        - They go one way within series, with one number for each time. Besides, the column is called like a time, or
-          its numbers are consecutive whole ones with one time for each.
+        - Its numbers count the rows, and may begin again, as those of trials do.
+        - Its numbers are days such as 20240331.5, and go one way within series.
+        - It is called like a time, and goes one way within series, with one number for each time.
+        - Its numbers are consecutive and whole, go one way within series, and each has one time and each time has one.
         """
         if column.numbers_rows or (column.packs_days and column.goes_one_way(self.series)):
             return True
@@ -889,7 +911,10 @@ class _Proposer:
         return again or self.keeps_pace(column)
 
     def keeps_pace(self, column: Column) -> bool:
-        """Return whether a column holds the times in another unit, nearly, and counted from anywhere in each series."""
+        """Return whether a column holds the times in another unit, from any origin in each series.
+
+        Small deviations are allowed. False for fewer than 10 different numbers.
+        """
         if column.numbers is None or self.time_values is None or column.distinct < MIN_ASCENDING:
             return False
         known = np.isfinite(self.time_values) & np.isfinite(column.numbers) & (self.series >= 0)
@@ -904,9 +929,11 @@ class _Proposer:
     def find_values(self) -> None:
         """Propose the columns of values, and whether the table is wide, with a channel in each; set `self.values`.
 
-        If the user called the table wide, all possible values, `self.maybe_values`, are proposed. Otherwise it is the
-        likeliest column alone (`likely_values`). Without one, it is all possible values, as channels of a wide table;
-        or, next to a column of channels, those of them that lack a tenth of the cells at most, or the fewest.
+        - If the user called the table wide, all possible values, `self.maybe_values`, are proposed.
+        - If some stand out (`likely_values`), only the likeliest is proposed.
+        - If several are possible and there is no column of channels, all are proposed, as channels of a wide table,
+          unless the user set `wide`.
+        - Otherwise those that lack at most a tenth of their cells are proposed, or else those that lack the fewest.
 
         Raises:
             InputError: no column could hold values ("no-values").
@@ -941,16 +968,17 @@ class _Proposer:
             self.remarks.on(self.errors, "like standard errors, which need a table with one row for each value")
 
     def likely_values(self, channel: Column | None) -> list[Column]:
-        """Return those of the possible values, `self.maybe_values`, that stand out, the likeliest first; or [].
+        """Return those of the possible values, `self.maybe_values`, that stand out, the likeliest first; [] if none do.
 
         The first of these rules that finds columns decides:
 
         - They are called like values.
-        - They have columns of standard errors, and others have none; of several such, columns of means do not count.
-        - They differ more between channels than within one. The `channel` is None without one.
+        - They have columns of standard errors, and not all possible values have. If several have, columns of means do
+          not count.
+        - They differ more between channels than within one; not tried if the `channel` is None.
 
-        Coordinates are first taken off `self.maybe_values` unless nothing else is there. In a table with nested
-        columns, which may hold the values, they always are.
+        Coordinates are taken off `self.maybe_values` before, unless nothing else is left. If the table has nested
+        columns, which may hold the values, coordinates are always taken off.
 
         Raises:
             InputError: no possible values are left ("no-values").
@@ -978,8 +1006,7 @@ class _Proposer:
     def say_units(self, channel: Column | None) -> None:
         """Remark which columns hold units that differ within a channel, and which hold zones of the times.
 
-        Units that differ in most channels are passed over: there must be fewer than two per channel on average. The
-        `channel` is None without one.
+        Units get no remark if the `channel` is None, or if there are two per channel or more, on average.
         """
         free = [c for name, c in self.varying.items() if name in self.unused and name not in self.flags]
         if channel is not None:
@@ -993,13 +1020,12 @@ class _Proposer:
     # ── errors, positions, flags, limits ────────────────────────────────────────────────────────────────────────────
 
     def find_errors(self) -> None:
-        """Propose the column of standard errors of a single column of values, if no row with a value lacks an error.
+        """Propose the column of standard errors of a single column of values: flux_err next to flux, or err.
 
-        Rows with a limit as value, and rows of series without any error, may lack one.
+        Nothing is proposed for several columns of values, if the user named errors, or if a row would be lost. Such a
+        row has a value that is no limit ("<5"), and lacks the error, which other rows of its series have.
 
-        The column is called like the value with a mark, as flux_err is, or by a mark alone, such as err. Nothing is
-        proposed for several columns of values, or if the user named errors. Remarks say which errors would drop rows,
-        and which coordinates may be positions.
+        Remarks say which errors would drop rows, and which coordinates may be positions.
         """
         values, given = self.values, self.given.get("positions", ())
         positions = dict.fromkeys((*given, *self.coordinates))
@@ -1019,11 +1045,12 @@ class _Proposer:
                 self.given["errors"] = (name,)
 
     def find_limits(self) -> None:
-        """Propose the column of limits of a single column of values, if it is filled in some rows that lack a value.
+        """Propose a column of detection limits, such as limmag, for rows that lack the value.
 
-        It is proposed as "lower_limits" for magnitudes, which grow as a source gets fainter, else as "upper_limits"; it
-        is then no static column. Nothing is proposed if the user named limits. Remarks are added to other limits, and
-        to flags and marks such as "<", which are not read.
+        It is proposed as "lower_limits" for magnitudes, which grow as a source gets fainter, else as "upper_limits",
+        and is then no static column. Nothing is proposed if there are several columns of values, if the user named
+        limits, or if no row has a limit without a value. Remarks are added to other limits, and to flags and marks such
+        as "<", which are not read.
         """
         free, n, values = self.unused, self.rows, self.values
         texts = {c.name: {*c.cells.unique().to_pylist()} - {None, "", "="} for c in free.values() if c.text}
@@ -1064,9 +1091,10 @@ class _Proposer:
 def _parts_of_dates(time: Column, columns: Iterable[Column]) -> list[str]:
     """Return the names of columns that only repeat a part of the dates in `time`, such as the month; [] without dates.
 
-    As whole numbers, which may differ by a constant, the parts are year, month, day, hour, weekday and day of the year.
-    As texts they are months or weekdays, more than four, which do not come in blocks. Columns that are called like ids
-    are passed over.
+    - Whole numbers repeat the year, month, day, hour, weekday or day of the year, also with a constant added.
+    - Texts, more than four and not in blocks, name the months or the weekdays in any language.
+
+    Columns that are called like ids are passed over.
     """
     if time.days is None:
         return []
@@ -1088,7 +1116,7 @@ def _parts_of_dates(time: Column, columns: Iterable[Column]) -> list[str]:
 
 
 def _share_explained(values: Column, by: Column) -> float:
-    """Return the share, 0 to 1, of the variance of the ranks of `values` that the different cells of `by` explain.
+    """Return how far the cells of `by` explain the numbers of `values`: a share of the variance of their ranks, 0 to 1.
 
     It is 0 if fewer than two rows have a number in `values` and a cell in `by`.
     """
@@ -1104,10 +1132,10 @@ def _share_explained(values: Column, by: Column) -> float:
 
 
 def _bare_name(words: Iterable[str]) -> str:
-    """Join the words of a column's name without those for errors, such as "sigma", and without "mag".
+    """Return the name that a column of values and its errors share: "psf" for the words of magpsf and of sigmapsf.
 
-    magpsf and sigmapsf both give "psf", so that an error and its values get one name. Words for errors at either end of
-    another word are cut off, too. A name of such words alone gives "", and one of "mag" besides gives "mag".
+    Words for errors, such as "sigma", are left out, also at either end of a word ("sigmaflux" → "flux"), and so is
+    "mag" next to other words ("mag" and "err" → "mag"). Words for errors alone give "".
     """
     bare = [word for word in (ERROR_MARK.sub("", word) for word in words if word not in {*ERRORS, "e"}) if word]
     return "".join([word for word in bare if word != "mag"] or bare)
@@ -1116,10 +1144,13 @@ def _bare_name(words: Iterable[str]) -> str:
 def _errors_by_name(columns: Iterable[Column]) -> dict[str, str]:
     """Find columns of standard errors by their names, and return {error: the column of its values}.
 
-    The error's name is that of the values with a mark before or behind it, as in flux_unc, sigmaflux and e_mag, or with
-    the mark in place of "mean". If no column is called like the rest of the name, a single one may end in it: errvel is
-    the error of mnvel. A column right behind m is its error if it is called dm, em or sm and has no negative number, or
-    is called error or err and has only positive ones. Columns without numbers are passed over.
+    A column holds errors in each of these cases; columns without numbers are passed over:
+
+    - Its name is that of values with a mark before or behind it, as flux_unc, sigmaflux and e_mag.
+    - The mark replaces "mean" in the name of the values, as in flux_std for flux_mean.
+    - The name of exactly one column ends in the rest of its name: errvel → mnvel.
+    - It is right behind its values, is called like them with d, e or s in front, and has no negative number.
+    - It is right behind its values, is called error or err, and has only positive numbers.
     """
     columns = [c for c in columns if c.numeric]
     marked = [c for c in columns if c.is_error or any(word == "e" or ERROR_MARK.search(word) for word in c.words)]
@@ -1171,8 +1202,8 @@ def propose_objects(source: Source, id: str, label: str | None) -> tuple[str | N
 
     Args:
         source: the table, of which some rows are read.
-        id: the name of the id column in the table of observations, or several joined by "+", none of which is proposed.
-            If the table of objects lacks it, the only column that looks like an id is taken.
+        id: the id column of the observations, or several joined by "+". If the table of objects lacks it, its only
+            column that looks like an id is taken. None of these is proposed.
         label: the label, if the user named it, which is kept; None to propose one.
 
     Returns:
@@ -1194,11 +1225,13 @@ def _of_series(
 ) -> tuple[str | None, tuple[str, ...]]:
     """Propose the label and the static columns among columns that have one value per series.
 
-    The label is called like a class or an outcome, such as species or died, and has two different values, or more up to
-    half as many as series. A column of durations is preferred if another column, of at most two values, says how they
-    ended (`status_of`). All other columns that vary are static, except for ids, dates, times of day, outcomes, this
-    status, columns that determine the label, columns called like a standard error, split or fold, and texts or
-    numberings that differ in most series.
+    - The label is called like a class or an outcome, such as species or died, and has two different values, or more, up
+      to half as many as series. A column of durations goes first if another column, the status, says by at most two
+      values how they ended (`status_of`).
+    - Static are all other columns with different cells, except those that may give the label away: outcomes, the
+      status, and columns that determine the label.
+    - Not static either are ids, dates, times of day, columns called like a standard error, split or fold, and texts or
+      numberings that differ in most series.
 
     Args:
         columns: the columns, described by a sample.
