@@ -161,10 +161,10 @@ def _padded(cell: str, width: int) -> str:
 
 
 def _folded(lines: list[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
-    """Shorten a list of lines (column, role, remark) to about 40, in their order, if it is longer.
+    """Shorten a list of lines (column, role, remark) to about 40 if it is longer: similar ones become "... 988 more".
 
-    The first lines of each role and remark are kept, and a line "... 988 more" counts the others. If there are too many
-    different remarks, the first lines of each role are kept.
+    Lines are similar if they have the same role and remark; the first 1 to 16 of such lines are kept. If there are too
+    many different remarks, lines of the same role are similar. The order stays.
     """
     groups: dict[tuple[Any, int], list[tuple[str, str, str]]] = {}
     for same, kept in itertools.product((2, 1), (len(lines), 16, 8, 4, 2, 1)):
@@ -182,9 +182,9 @@ def _folded(lines: list[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
 def _contents(dataset: series.SeriesDataset, schema: tables.TableSchema) -> list[tuple[str, str]]:
     """Return what `info` prints on the content of a table, as lines (topic, text).
 
-    They are on series, times, gaps and channels, if there are any. Only the 12 channels with most observations are
-    shown. If there is a single column of values, the values of each of these have a line. For a table larger than
-    memory, gaps and values are those of a sample of series, and a line says so.
+    The topics are series, times, gaps and channels, if there are any. Only the 12 channels with most observations are
+    shown. If there is a column of channels and a single one of values, each of these channels also has a line on its
+    values. For a table larger than memory, gaps and values are those of a sample of series, and a line says so.
     """
     import numpy as np
 

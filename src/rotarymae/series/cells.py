@@ -151,7 +151,7 @@ def without_missing(column: pa.Array, na: Sequence[str] = ()) -> pa.Array:
 def counted(cells: pa.Array, mask: np.ndarray) -> dict[str, int]:
     """Count equal texts where the mask, bool [n], is True; return {text: count}, the most frequent first.
 
-    No null may be there. Texts are cut to 60 characters before they are counted.
+    None of these texts may be null. They are cut to 60 characters before they are counted.
     """
     table = pc.value_counts(pc.utf8_slice_codeunits(cells.filter(pa.array(mask)), 0, MAX_WORD))  # pyright: ignore
     pairs = [(entry["values"], entry["counts"]) for entry in table.to_pylist()]
@@ -249,8 +249,10 @@ def _replaced(column: pa.Array, pattern: str, by: str, only: str | None = None) 
 def _without_unit(cells: pa.Array) -> tuple[pa.Array, str | None]:
     """Remove the unit behind the numbers in a column of texts, or the currency before them: "5 mg" and "$5" become "5".
 
-    This is done only if every number has a unit, and all have the same one. Otherwise units stay, but a currency is
-    moved behind its number ("$5" becomes "5 $"). Texts that are no numbers stay, and do not matter.
+    - If every number has a unit, and all have the same one, it is removed.
+    - Otherwise units stay, but a currency is moved behind its number ("$5" becomes "5 $").
+
+    Texts that are no numbers stay, and do not matter.
 
     Returns:
         The texts, and a note that names the unit; None if no unit was removed.
@@ -266,7 +268,7 @@ def _without_unit(cells: pa.Array) -> tuple[pa.Array, str | None]:
 
 
 def alike(labels: pa.Array) -> list[Any]:
-    """Return the labels that differ from another one only by case: "g" and "G" of "g", "G" and "r"; in their order.
+    """Return the labels that differ from another label only by case, in their order: ["g", "r", "G"] → ["g", "G"].
 
     Args:
         labels: distinct labels without nulls. If they are no texts, the list is empty.
@@ -314,9 +316,11 @@ def _with_points(cells: pa.Array) -> tuple[pa.Array, str | None]:
 def _have_codes(cells: pa.Array) -> bool:
     """Return whether texts such as "10127,5" are two numbers, the second a quality code, rather than decimal numbers.
 
-    They are if a first number begins with a 0 ("+0146,5"). They also are if at least 20 texts have a comma, all of them
-    like "10127,5" (four digits or more, a comma, one digit), and the last digits are at most three different ones, none
-    of them 0: tenths would include 0.
+    They are in each of these cases:
+
+    - A first number begins with a 0, as in "+0146,5".
+    - At least 20 texts have a comma, all of them like "10127,5" (four digits or more, a comma, one digit), and the last
+      digits are at most three different ones, none of them 0: tenths would include 0.
     """
     if matches(cells, r"^[-+]?0\d+,").any():
         return True

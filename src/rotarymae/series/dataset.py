@@ -527,7 +527,7 @@ class SeriesDataset:
 
         With wide=True a row is a time with a column for each channel. A row may also hold lists with an entry per
         observation; a column without lists then holds for all observations of its row. "lc.time" is the field `time`
-        of a nested column `lc`. A series without any standard error gets the median one of the others. A file larger
+        of a nested column `lc`. A series without any standard error gets the median error of the others. A file larger
         than memory is sorted on disk, and its columns are memory-mapped; the data set is the same.
 
         Parameters

@@ -65,9 +65,14 @@ class Times(cells.Numbers):
 def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str] = ()) -> Times:
     """Convert a column of times to numbers: dates to days since 1970-01-01 UTC, durations to days; numbers stay.
 
-    Without `how`, a column of texts is read as ISO dates or as elapsed times ("26:30", converted to days) if more than
-    half of the cells that are not missing are such; else as numbers. Other texts become NaN, and are counted in
-    `Times.words`. A period, such as "2024-Q1" or one date to another, counts as its start.
+    Without `how`, a column of texts is read by the first of these rules that applies; other texts become NaN, and are
+    counted in `Times.words`:
+
+    - As ISO dates, if more than half of the cells that are not missing are such.
+    - As elapsed times ("26:30"), converted to days, if more than half of these cells are such.
+    - As numbers.
+
+    A period, such as "2024-Q1" or one date to another, counts as its start.
 
     Args:
         name: of the column, for messages.
@@ -291,10 +296,10 @@ def as_datetimes(texts: Sequence[str], how: str) -> list[datetime | None]:
 def formats_of(texts: Sequence[str]) -> list[str]:
     """Return the strptime formats by which all texts are dates; several if their numbers could be swapped (05/06/24).
 
-    In 05.06.24 the day comes first if it can, since no language puts the month first between points. Texts without a
-    digit, such as "unknown", are ignored. The list is empty if half of the texts or more have no digit, if no format
-    fits all dates, or if a date has no year. Names of weekdays must be English, and so must those of months for %B; %b
-    also stands for months in other languages.
+    - In 05.06.24 the day comes first if it can, since no language puts the month first between points.
+    - Texts without a digit, such as "unknown", are ignored. If they are half of the texts or more, the list is empty.
+    - The list is also empty if no format fits all dates, or if a date has no year.
+    - %b stands for months in seven languages. Names of weekdays, and those of months for %B, must be English.
     """
     dated = [text for text in texts if re.search(r"\d", text)]
     if 2 * len(dated) <= len(texts):
@@ -414,10 +419,12 @@ def with_clock(day: Times, clock: pa.Array, name: str) -> Times:
 
     Args:
         day: n days.
-        clock: the n times of day: Arrow times; texts such as 10:15, 10h15 and 10:15 PM (26:30 is 2:30 of the next day);
-            texts that all have two digits below 60 behind a point (10.25 is 10:25); or other numbers, also as texts.
-            These are hours (10.25 is 10:15); but if one is beyond 24, or a text of four digits, all are hours and
-            minutes (1015 is 10:15).
+        clock: the n times of day, in one of these forms.
+            - Arrow times.
+            - Texts such as 10:15, 10h15 and 10:15 PM; 26:30 is 2:30 of the next day.
+            - Texts that all have two digits below 60 behind a point: 10.25 is 10:25.
+            - Other numbers, also as texts, which are hours: 10.25 is 10:15. But if one is beyond 24, or a text of four
+              digits, all are hours and minutes: 1015 is 10:15.
         name: of the column of days, for messages.
 
     Returns:
@@ -465,10 +472,10 @@ def _with_colons(clock: pa.Array) -> pa.Array:
 
 
 def refuse_other_dates(column: pa.Array, name: str) -> None:
-    """Raise InputError if a column of texts holds dates only, and some are written so that they do not sort by time.
+    """Raise InputError if a column of texts holds dates only, and some, such as 31.03.2024, do not sort by time.
 
-    ISO dates (2024-03-31) sort by time, others in digits (31.03.2024) do not. Empty and null cells do not count; a
-    column with any other text, such as 31 Mar 2024, passes. The message has the column's name `name`.
+    ISO dates (2024-03-31) sort by time. Empty and null cells do not count. A column with any other text, such as 31 Mar
+    2024, passes. The message has the column's name `name`.
     """
     there = [text for text in column.unique().to_pylist() if text]
     others = [text for text in there if not re.match(ISO, text)]

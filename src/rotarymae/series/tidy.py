@@ -74,7 +74,10 @@ class Observations:
     sides: np.ndarray | None = None
 
     def keep(self, rows: np.ndarray) -> Observations:
-        """Keep the rows at a mask [n] or at indices, in the order of the indices; `ids` and `static` stay complete."""
+        """Return the observations with only the rows at a mask [n] or at indices, in the order of the indices.
+
+        `ids` and `static` stay complete, also where a series loses all rows.
+        """
         columns = ("series", "times", "channels", "values", "positions", "row", "sides")
         parts = {name: getattr(self, name) for name in columns}
         return replace(self, **{name: None if part is None else part[rows] for name, part in parts.items()})
@@ -240,7 +243,7 @@ def unusable(rows: Observations) -> Iterator[tuple[str, np.ndarray]]:
     """Yield (reason, mask [n]) for each check that a row must pass; the mask is True for rows that no model can use.
 
     Such a row has no series, time, channel or position, a date outside the years 1 to 9999, an infinite number, a
-    number beyond 32 bits, or a negative standard error. Missing values are not checked here. A mask may be all False.
+    number beyond 32 bits, or a negative standard error. Values are not checked for NaN. A mask may be all False.
     """
     yield f"{rows.names['id']!r} is missing", rows.series < 0
     if rows.channels is not None:
@@ -265,9 +268,11 @@ def unusable(rows: Observations) -> Iterator[tuple[str, np.ndarray]]:
 def with_typical_errors(rows: Observations) -> Observations:
     """Fill in the standard errors of series that have none, by the median error of the channel in other series.
 
-    If the channel has no error in any series, the median over all channels is used. An error stays missing if its value
-    is missing or a limit ("<5"), if its series has other errors, or if the whole column is missing. The series whose
-    errors are filled in are counted in `report.doubts`.
+    - If the channel has no error in any series, the median over all channels is used.
+    - An error stays missing if its value is missing or a limit ("<5"), if its series has other errors, or if its whole
+      column is missing.
+
+    The series whose errors are filled in are counted in `report.doubts`.
     """
     for name, error in rows.errors.items():
         v, e = rows.value_names.index(name), rows.value_names.index(error)
@@ -301,8 +306,9 @@ def with_errors_of_limits(rows: Observations) -> Observations:
 def doubt_far_times(rows: Observations) -> Observations:
     """Warn in the report (`doubts`) if the first or the last row of a series lies far in time from its other rows.
 
-    Far is a gap of more than five times the time that the other rows span, and of more than five times the median of
-    these spans over all series. Series of fewer than six rows are not judged. The rows themselves are unchanged.
+    It lies far if the gap to the others is more than five times their span, which is the time from the first to the
+    last of them, and more than five times the median of these spans over all series. Series of fewer than six rows are
+    not judged, and do not count for the median. The rows themselves are unchanged.
 
     Args:
         rows: sorted by series and time.
@@ -331,9 +337,9 @@ def doubt_far_times(rows: Observations) -> Observations:
 def doubt_coarse_times(rows: Observations) -> Observations:
     """Warn in the report (`doubts`) if the type of the times rounds so coarsely that gaps between them may be wrong.
 
-    The warning is given if at least half of the gaps are short, and counts these. A gap is the difference between two
-    successive times of a series that are not equal. It is short if it is at most 100 times the rounding step of the
-    type (`time_step`), which is 0 for 64-bit floats up to 2^53. The rows themselves are unchanged.
+    The warning is given if at least half of the gaps are short; it counts the short ones. A gap is the difference
+    between two successive times of a series that are not equal. It is short if it is at most 100 times the rounding
+    step of the type (`time_step`), which is 0 for 64-bit floats up to 2^53. The rows themselves are unchanged.
 
     Args:
         rows: sorted by series and time.
@@ -360,12 +366,12 @@ def _coarse(rows: Observations) -> str:
 def doubt_missing_codes(rows: Observations) -> Observations:
     """Warn in the report (`doubts`) of values that look like codes for "not observed", such as -999.
 
-    Only the smallest and the largest value of a column in a channel are tried:
+    The smallest and the largest value of each column and channel are tried. Each looks like a code if it is more
+    than five times as far from the median as any other value, and more than this many robust deviations (`_width`):
 
-    - A number of nines, such as -999, looks like a code if it lies more than five times as far from the median as any
-      other value, and more than 20 robust deviations away; or if it is negative and no other value is.
-    - Another number looks like a code if it lies as far, among 20 values or more. But if it occurs fewer than ten
-      times, it must lie more than 100 robust deviations away; if it occurs once and is not whole, more than 1,000.
+    - 20 for a number of nines, such as -999. If it is the only negative number, it looks like a code in any case.
+    - For another number, among 20 values or more: 20 if it occurs at least ten times; 1,000 if it occurs once and is
+      not whole; else 100.
 
     Limits ("<5") and a standard error of 0 are never suspected. There is one warning for each number, which names its
     columns and channels. The rows themselves are unchanged.
@@ -399,7 +405,7 @@ def _named(what: str, names: Iterable[Any]) -> str:
 def _outliers(column: np.ndarray) -> Iterator[float]:
     """Yield values that lie so far from all others that they may be codes for "missing"; see `doubt_missing_codes`.
 
-    The smallest and the largest value are tried; once one is yielded, those of the rest are tried, too.
+    The smallest and the largest value are tried, and after each that is yielded also those of the remaining values.
 
     Args:
         column: values [n] without NaN.
@@ -473,9 +479,10 @@ def sort(rows: Observations) -> Observations:
 
 
 def _begin_again(rows: Observations) -> np.ndarray:
-    """Find series whose times jump back, as if a clock passed midnight or two series shared an id.
+    """Find series whose times jump back, as at midnight on a clock, or where two series share an id.
 
-    In such a series, every step back is longer than half of its span, and at most 5 % of its rows follow one.
+    Each step back in such a series is longer than half of the series' span, and at most 5 % of the series' rows come
+    right after a step back.
 
     Args:
         rows: sorted by series, and within each in the order of the table. Only the rows of each series' first channel
@@ -504,11 +511,12 @@ def merge_duplicates(rows: Observations, duplicates: str, strict: bool = False) 
 
     Args:
         rows: sorted by series, time, positions and channel.
-        duplicates: what to keep where the values of such rows differ. "first" and "last" keep that row. "mean" averages
-            the different rows; equal ones count once. A value with a standard error s is averaged with weights 1 / s²,
-            and gets the error of that average; where an error is 0 or missing, values and errors have plain means. If
-            one of the rows is a limit ("<5"), the first row is kept. "error" keeps the first row, and warns in the
-            report (`doubts`).
+        duplicates: what to keep where the values of such rows differ.
+            - "first" or "last": the first or the last row.
+            - "mean": the mean of the different rows; equal ones count once. A value with a standard error s has the
+              weight 1 / s², and gets the error of that mean. If an error is 0 or missing, values and errors have plain
+              means. If one of the rows is a limit ("<5"), the first row is kept.
+            - "error": the first row, with a warning in the report (`doubts`).
         strict: True makes "error" raise an error instead of a warning.
 
     Raises:

@@ -70,10 +70,11 @@ class Rule:
     def rank(self, words: Sequence[str]) -> float:
         """Return how well a column's name, split into `words` by `pieces`, fits this rule: the smaller the better.
 
-        It is infinity for a name without any of `self.words`, or with one of `self.never`. Otherwise it is the least
-        index of the name's words in `self.words`, where a single letter counts only if it is the whole name. If the
-        name has a word of `self.better`, half the number of `self.words` is subtracted. To a name of n > 1 words,
-        0.25 + 0.01 n is added.
+        - It is infinity for a name without any of `self.words`, or with one of `self.never`.
+        - Otherwise it is the least index of the name's words in `self.words`. A single letter counts only if it is the
+          whole name.
+        - If the name has a word of `self.better`, half the number of `self.words` is subtracted.
+        - If the name has n > 1 words, 0.25 + 0.01 n is added.
         """
         alone = len(words) == 1  # as t is a time, and T_Reactor none
         places = [self.words.index(word) for word in words if word in self.words and (alone or len(word) > 1)]
@@ -83,7 +84,7 @@ class Rule:
         return min(places) - bonus + (0 if alone else 0.25 + 0.01 * len(words))
 
     def fits(self, words: Sequence[str]) -> bool:
-        """Return whether the words of a column's name, from `pieces`, include one of `self.words`, none of `never`."""
+        """Return whether a column's name, split into `words` by `pieces`, fits this rule: its `rank` is finite."""
         return self.rank(words) < np.inf
 
 
@@ -268,9 +269,12 @@ class Column:
     def is_code(self) -> bool:
         """Whether the column holds whole numbers that name something and measure nothing, such as numbers of ships.
 
-        Zeros in front may say so, as in 07005. Its name may, as bikeid does, unless the numbers go up and down in small
-        steps, as a stock index does. Or the numbers show it: each occurs at least three times on average, and their
-        range has over 1,000 times as many steps as there are different numbers. False if all are below 1,000.
+        False if all are below 1,000. Otherwise True in each of these cases:
+
+        - Some have zeros in front, as in 07005.
+        - The name says so, as bikeid does, unless the numbers go up and down in small steps, as a stock index does.
+        - The name does not say so, but each number occurs at least three times on average, and their range has over
+          1,000 times as many steps as there are different numbers.
         """
         if not self.whole or self.known.max() < MIN_CODE:
             return False
@@ -284,9 +288,9 @@ class Column:
         return bool(3 * self.distinct <= len(self.codes) and span > step * MIN_APART * self.distinct > step * MIN_APART)
 
     def repeats_numbers(self, other: Column) -> bool:
-        """Return whether its numbers equal those of another column in all rows that have both.
+        """Return whether the numbers of this column equal those of another one in all rows that have both.
 
-        False if it has at most two different numbers, or if at most half of the rows have both.
+        False if this column has at most two different numbers, or if at most half of the rows have both.
         """
         both = np.isfinite(self.numbers) & np.isfinite(other.numbers)  # pyright: ignore
         equal = (self.numbers[both] == other.numbers[both]).all()  # pyright: ignore
@@ -316,8 +320,8 @@ class Column:
     def goes_one_way(self, groups: np.ndarray) -> bool:
         """Return whether the numbers or dates ascend from row to row, or descend, in more than 95 % of the steps.
 
-        Equal neighbours do both. False without any steps. Only steps between consecutive rows of one group count;
-        `groups` [n] are codes of each row's group.
+        Steps of 0 count as both. Only steps between consecutive rows of one group count, if no number is missing; False
+        if there are none. `groups` [n] are codes of each row's group.
         """
         numbers = self.days if self.numbers is None else self.numbers
         if numbers is None:
@@ -335,7 +339,7 @@ class Column:
         return not self.counts and self.goes_one_way(groups) and len(groups) >= MIN_RUN * count_keys(groups)
 
     def varies(self, series: np.ndarray) -> bool:
-        """Return whether any series has different cells in it; missing cells do not count.
+        """Return whether the column has different cells within any series; missing cells do not count.
 
         `series` [n] are codes of each row's series.
         """
@@ -405,10 +409,11 @@ def look(source: Source, na: Sequence[str] = (), names: Sequence[str] | None = N
 def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> Column:
     """Describe a column by its name and some of its cells, which are dates, times of day, numbers or texts.
 
-    A column of texts holds ISO dates or times of day if more than half of its filled cells are written so. It holds
-    numbers if there are as many numbers as words, or more than two different numbers for each different word. Texts and
-    whole numbers are other dates if all cells fit one format (`_formats`). If all cells are the same negative number of
-    nines, such as -999, they count as missing.
+    - Texts are ISO dates or times of day if more than half of the filled cells are written so.
+    - Texts are numbers if there are as many numbers as words, or more than two different numbers for each different
+      word.
+    - Texts and whole numbers are other dates if all cells fit one format (`_formats`).
+    - If all numbers are the same negative number of nines, such as -999, they count as missing.
 
     Args:
         name: the column's name. If it is one for a date or a time of day, more ways of writing these are recognised.
@@ -487,12 +492,15 @@ def _has_points(column: pa.Array) -> bool:
 def _is_clock(column: pa.Array, numbers: np.ndarray | None, hours: bool) -> bool:
     """Return whether a column that is called like a clock holds times of day.
 
+    - Texts are times of day if more than 95 % look like 18.00.00.
+    - If the name says hours, numbers are times of day if all are whole, from 0 to 24.
+    - Other numbers are if all look like 915 and 2350, for 09:15 and 23:50, one is 100 or more, and they have at least
+      three different minutes or 2300 as the largest.
+
     Args:
         column: Arrow array [n] of its cells.
-        numbers: the cells as numbers, float64 [n]; None for texts. Texts are times of day if more than 95 % look like
-            18.00.00. Numbers are times of day if all look like 915 and 2350, for 09:15 and 23:50, one is 100 or more,
-            and they have at least three different minutes or 2300 as the largest.
-        hours: whether the name says hours; then numbers are times of day if all are whole, from 0 to 24.
+        numbers: the cells as numbers, float64 [n]; None for texts.
+        hours: whether the name says hours.
     """
     if numbers is None or np.isnan(numbers).all():
         known = column.drop_null() if cells.is_text(column.type) else []

@@ -524,8 +524,8 @@ class _Proposer:
         Only columns that are not used so far are tried, and neither ids nor those whose cells are lists.
 
         - A column qualifies if it has at least 10 different numbers, and rises in more than 90 % of the steps.
-        - If none does, a column qualifies that rises in every step within each object, for some column of ids. None
-          does if another column never falls within these objects, but rises in some steps and not in others.
+        - If none does, the columns of ids are tried. A column qualifies that rises in every step within each id,
+          unless another column falls in none of these steps, rises in some and stays equal in others.
 
         Days such as 20240331 come last, and of columns that rise equally often one that counts the rows.
         """
@@ -599,7 +599,7 @@ class _Proposer:
     def id_by_name(self) -> Column | None:
         """Return the column, of those not used so far, that is called like an id and tells series apart best; or None.
 
-        Passed over are units of measurement, ISO dates, and ids of rows or times instead of series.
+        Units of measurement, ISO dates, and ids of rows or times instead of series are passed over.
 
         - If the equal cells of columns with the best name follow one another, only these columns are compared.
         - Otherwise those are compared that best tell apart the rows of one time.
@@ -663,7 +663,7 @@ class _Proposer:
     def is_state(self, column: Column) -> bool:
         """Return whether equal cells of a column mark states of one object, such as years, not several objects.
 
-        They do if time goes on from block to block of equal cells, as it would begin again at another object: more than
+        They do if time goes on from block to block of equal cells; at another object it would begin again. So more than
         99 % of all steps of time go one way or are 0, and more than half of those between blocks go this way.
 
         False without blocks or known times. False also for more than four different texts, which are taken as objects
@@ -744,7 +744,7 @@ class _Proposer:
     def is_outcome(self, column: Column) -> bool:
         """Return whether a column of numbers that change within series is called like an outcome, such as died.
 
-        Some names have another sense, as discharge of a river. They count only if the column has at most two different
+        Some names have another sense, as discharge of a river. These count only if the column has at most two different
         numbers per series, on average, or few in all.
         """
         several = count_keys(self.series, column.codes) > 2 * count_keys(self.series) and not column.names_classes
@@ -861,8 +861,8 @@ class _Proposer:
 
         Rows are repeated if an earlier one has the same series, time and channel. If more than a twentieth of all are:
 
-        - The first of `self.maybe_values` is proposed whose numbers go one way among such rows (`Column.is_scale`) and
-          tell all but a twentieth of the repeated ones apart. It is then no possible value.
+        - The first of `self.maybe_values` is proposed whose numbers go one way among rows of equal series, time and
+          channel (`Column.is_scale`), and tell all but a twentieth of the repeated rows apart. It is no value then.
         - Without such a column, `self.doubts` gets a sentence: how many rows are repeated, and which column of classes
           tells them apart, if any does.
 
@@ -899,7 +899,7 @@ class _Proposer:
         - Its numbers count the rows, and may begin again, as those of trials do.
         - Its numbers are days such as 20240331.5, and go one way within series.
         - It is called like a time, and goes one way within series, with one number for each time.
-        - Its numbers are consecutive and whole, go one way within series, and each has one time and each time has one.
+        - Its numbers are consecutive and whole, go one way within series, and there match the times one to one.
         """
         if column.numbers_rows or (column.packs_days and column.goes_one_way(self.series)):
             return True
@@ -911,7 +911,7 @@ class _Proposer:
         return again or self.keeps_pace(column)
 
     def keeps_pace(self, column: Column) -> bool:
-        """Return whether a column holds the times in another unit, from any origin in each series.
+        """Return whether a column holds the times in some unit, from any origin in each series, as ages do.
 
         Small deviations are allowed. False for fewer than 10 different numbers.
         """
@@ -1092,7 +1092,7 @@ def _parts_of_dates(time: Column, columns: Iterable[Column]) -> list[str]:
     """Return the names of columns that only repeat a part of the dates in `time`, such as the month; [] without dates.
 
     - Whole numbers repeat the year, month, day, hour, weekday or day of the year, also with a constant added.
-    - Texts, more than four and not in blocks, name the months or the weekdays in any language.
+    - Texts, more than four different ones and not in blocks, name the months or the weekdays in any language.
 
     Columns that are called like ids are passed over.
     """
@@ -1146,7 +1146,7 @@ def _errors_by_name(columns: Iterable[Column]) -> dict[str, str]:
 
     A column holds errors in each of these cases; columns without numbers are passed over:
 
-    - Its name is that of values with a mark before or behind it, as flux_unc, sigmaflux and e_mag.
+    - Its name is that of its values with a mark (err, unc, ...) at either end: flux_unc, sigmaflux, e_mag.
     - The mark replaces "mean" in the name of the values, as in flux_std for flux_mean.
     - The name of exactly one column ends in the rest of its name: errvel → mnvel.
     - It is right behind its values, is called like them with d, e or s in front, and has no negative number.
