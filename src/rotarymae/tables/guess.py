@@ -219,9 +219,9 @@ def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
 
     Raises:
         InputError: a column that the user named is absent ("unknown-column"), except those of a single id, of times and
-            static ones; no column could hold times or values ("no-time", "no-values"); dates lack the year ("no-time")
-            or may be written in several formats ("time-text"); numbered columns cannot be joined
-            (`Source.with_numbered`); the file cannot be read ("unreadable") or holds several tables ("several-tables").
+            static ones; no column could hold times or values ("no-time", "no-values"); dates may be written in several
+            formats ("time-text"); numbered columns cannot be joined (`Source.with_numbered`); the file cannot be read
+            ("unreadable") or holds several tables ("several-tables").
     """
     if joined := id_parts(schema.id, source.kinds) if "id" in named else []:
         source = source.with_id(schema.id)
@@ -382,8 +382,8 @@ class _Proposer:
         other column of numbers is left.
 
         Raises:
-            InputError: no column could hold times, as dates without a year cannot ("no-time"); dates may be written in
-                several formats, and the user did not name their column ("time-text").
+            InputError: no column could hold times ("no-time"); dates may be written in several formats, and the user
+                did not name their column ("time-text").
         """
         if "time" not in self.named:
             self.take("time", self.likely_time())
