@@ -620,7 +620,7 @@ def test_a_clock_that_is_none_is_refused_or_missing():
         [7.0, -1.0, 8.0],
         [1.0, np.inf, 2.0],
     ):
-        with pytest.raises(InputError, match="wanted hours up to 24, 10:15:00, or 1015"):
+        with pytest.raises(InputError, match="write hours from 0 to 24, or 10:15:00, or 1015"):
             with_clock(times(day, "day"), pa.array(wrong), "day")
 
 

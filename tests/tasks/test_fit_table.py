@@ -406,5 +406,5 @@ def test_nearly_as_many_texts_as_series_are_no_classes():
         choose_labels(labels)
     assert choose_labels(labels, "classification").task == "classification"
     for strange in (np.array([b"x", b"y"] * 5), np.array(["2024-01-01", "2025-01-01"] * 5, "datetime64[s]")):
-        with refuses("labels", "type", "wanted strings"):
+        with refuses("labels", "type", "to strings"):
             LABELS["classification"].check(strange, 10)

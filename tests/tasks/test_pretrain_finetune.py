@@ -247,7 +247,7 @@ def test_outputs_that_cannot_be_learnt_or_compared_are_refused():
         NumberTargets.fit(np.array([[1.0, np.nan], [2.0, np.nan]]))
     with refuses("deviations (1.0, nan)"):
         NumberTargets((0.0, 0.0), (1.0, np.nan))
-    with refuses("1 targets per series", "training had 2"):
+    with refuses("1 targets per series", "give 2, as in training"):
         NumberTargets((0.0, 0.0), (1.0, 1.0)).truth(np.arange(3.0))
 
 
