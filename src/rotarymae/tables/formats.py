@@ -425,7 +425,7 @@ def _rows_of(lines: Sequence[str], separator: str) -> list[list[str]]:
 
     - An empty line has no cells. Nor has a comment that lists the name of a column (`LISTED_NAME`).
     - Another comment is split without "#", "*" and blanks at its beginning.
-    - A quoted cell ends with its line, even if the quotes do not.
+    - A quoted cell ends with its line, even if its closing quote does not.
     - With the separator " ", a line with bars at both ends, as in headers of IPAC files, is split at its bars. Another
       line loses a bar at its end if a blank stands before it.
 
@@ -460,8 +460,8 @@ def _header(rows: list[list[str]], lines: Sequence[str], given: int | None) -> t
 
     Returns:
         The index of the header in `rows`, from 0; its number of cells; and the share, 0 to 1, of the later rows that
-            fit it: rows with as many cells or, if there are more of these, rows with one cell more. Without a later row
-            the share is 1 for a header of several cells, and 0 for one cell.
+        fit it: rows with as many cells or, if there are more of these, rows with one cell more. Without a later row the
+        share is 1 for a header of several cells, and 0 for one cell.
     """
     filled = [i for i, row in enumerate(rows) if any(cell.strip() for cell in row)]
     if given is not None:
@@ -494,8 +494,8 @@ def _header(rows: list[list[str]], lines: Sequence[str], given: int | None) -> t
 def _below_preamble(rows: Sequence[Sequence[str]], filled: Sequence[int], start: int) -> int:
     """Return the index of the header: `start`, unless that is a line of a preamble above the table.
 
-    `start` is the first row of the table's width (number of cells). It is of a preamble if rows of another width, or
-    more than five rows, lie between `start` and the first row of values. Then the header is the first of these rows
+    `start` is the first row of the table's width (number of cells). It is part of a preamble if rows of another width,
+    or more than five rows, lie between `start` and the first row of values. Then the header is the first of these rows
     that exists:
 
     - the last row of names (`_are_names`) of the table's width that has right above it a row of another width, or none,
@@ -542,7 +542,7 @@ def numbers_in(names: Iterable[str], stem: str) -> dict[str, Any]:
 
     Returns:
         {name: number} in the order of the names, as int, or float if the number has a point. If the stem is "" and some
-            names are dates or quarters, all of one notation, it is {name: datetime} of these names alone.
+        names are dates or quarters, all of one notation, it is {name: datetime} of these names alone.
     """
     names = list(names)
     tails = {name: NUMBERED.fullmatch(name[len(stem) :]) for name in names if name.startswith(stem)}
@@ -561,14 +561,14 @@ def _second_header(rows: list[list[str]], filled: Sequence[int], first: int) -> 
 
     The result, where blank rows do not count, is
 
-    - the row below, if `first` only numbers the columns (1, 2, 3, ...), and the row below has as many cells and may
-      hold names (`_are_names`);
+    - the row below, if `first` only numbers the columns (1, 2, 3, ...), and that row has as many cells and may hold
+      names (`_are_names`);
     - the row two below, if it may hold names, is not equal to `first`, and has numbers in the row above and in the row
       below it: then `first` and the row above describe the whole table;
     - otherwise `first`.
 
-    `rows` are the cells of each line, `filled` the indices of the rows that are not blank, and `first` that of the row
-    that seems to be the header.
+    `rows` are the cells of each line, `filled` the indices of the rows that are not blank, and `first` that of the
+    presumed header.
     """
     after = [i for i in filled if i >= first][:4]
     above_names = len(after) > 1 and len(rows[after[1]]) == len(rows[first]) and _are_names(rows[after[1]])
@@ -592,7 +592,7 @@ def _are_names(row: Sequence[str]) -> bool:
 def _holds_values(row: Sequence[str]) -> bool:
     """Return whether a row has numbers that are values, and not names of columns.
 
-    Names of columns are: at least seven years in ascending order, or at least seven dates in any order.
+    At least seven years in ascending order, or at least seven dates in any order, are names of columns.
     """
     times = [*numbers_in(dict.fromkeys(row), "").values()]
     years = all(isinstance(one, int) and 1000 < one < 2500 for one in times) and times == sorted(times)
@@ -618,7 +618,7 @@ def _are_values(names: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
     - most of its cells, the name included, are dates: True if the name is a date, else False;
     - most of its cells below are numbers, and its name is a word, not a mark of a missing value such as NA: False.
 
-    If no column decides, the result is True if a number stands above numbers, and else False. But numbers that name
+    If no column decides, the result is True if a name is a number above numbers, else False. But numbers that name
     columns, such as 0, 1, 2, ... or wavelengths that ascend from left to right, are no values.
     """
     numbers, above = [], []  # of the header, and whether each above numbers is like these
@@ -652,7 +652,7 @@ def _number(cell: str) -> float | None:
 
 
 def _have_names(rows: Sequence[Sequence[str]], columns: int) -> bool:
-    """Return whether rows begin with a name that has no column in the header, as in tables written by R.
+    """Return whether rows begin with their own names, for which the header has no cell, as in tables written by R.
 
     True if each of the `rows` below the header, one at least, has one cell more than the header's `columns`, and the
     first cells of the rows are 1, 2, 3, ..., or all different and no numbers.
@@ -665,8 +665,8 @@ def _have_names(rows: Sequence[Sequence[str]], columns: int) -> bool:
 def _rows_of_units(rows: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
     """Return the rows right below a header that hold units, such as ("", "d", "mJy"), with "" for no unit.
 
-    Rows of types, such as 15s and 20d in files of the format RDB, and of lines drawn with "-", are returned as rows of
-    "". The result ends before the first row of any other kind.
+    Rows of types, such as 15s and 20d in RDB files, and of lines drawn with "-", are returned as rows of "". The result
+    ends before the first row of any other kind.
 
     Args:
         rows: the cells of each row below the header, equally many. The last two rows are never returned.
@@ -773,11 +773,11 @@ def _lists_of_keys(content: Any) -> tuple[list[str], list[list[Any]]]:
     - Time: the first place in a row whose cells rise or fall in each list (`_go_one_way`): Graphite writes [value,
       time].
     - Values: all other cells, called "value" if a row has one of them, else "column 2", "column 3", ... by their place.
-    - Channel: the words of the list (`_lists_in`) that not all lists share; all are numbered if two are equal. A single
-      list has no channel.
+    - Channel: the words of the list (`_lists_in`) that not all lists share; all channels are numbered if two are equal.
+      A single list has no channel.
 
-    Returns ([], []) without times, for rows of several lengths or of one cell, for lists of fewer than three rows or of
-    no rows, and for coordinates, as in GeoJSON.
+    Returns ([], []) without times, for rows of several lengths or of one cell, if no list has three rows or a list
+    holds no rows, and for coordinates, as in GeoJSON.
     """
     lists = [*_lists_in(content)]
     widths = {len(row) if isinstance(row, list) else 0 for _, rows in lists for row in rows}
@@ -800,10 +800,10 @@ def _lists_of_keys(content: Any) -> tuple[list[str], list[list[Any]]]:
 
 
 def _lists_in(content: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], list[Any]]]:
-    """Yield (words, list) for each list in the content of a JSON file that holds anything but objects.
+    """Yield (words, list) for each filled list in the content of a JSON file, but not for lists of objects alone.
 
-    The words tell these lists apart. They are the keys of all lists on the way to a list, its own included, and all
-    texts in the objects on that way: ("a", "data") in [{"name": "a", "data": [[0, 1], [1, 2]]}].
+    The words tell the lists apart: they are the keys of all lists on the way to a list, its own included, and all texts
+    in the objects on that way: ("a", "data") in [{"name": "a", "data": [[0, 1], [1, 2]]}].
     """
     if isinstance(content, dict):
         texts = (*words, *_texts_in(content))
@@ -842,8 +842,8 @@ def _are_rows(content: Any) -> bool:
 def _of_one_type(column: Sequence[Any]) -> pa.Array:
     """Convert cells of a JSON file to an Arrow array, null for None.
 
-    All become texts if they are of several types or if a whole number is beyond 64 bits. Whole numbers and numbers with
-    a point are of one type.
+    All cells become texts if they are of several types or if a whole number is beyond 64 bits. Whole numbers and
+    numbers with a point are of one type.
     """
     try:
         return pa.array(column)
