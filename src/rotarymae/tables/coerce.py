@@ -37,15 +37,15 @@ def as_dataset(
 
     Args:
         series: a `SeriesDataset`; a data frame with a row per observation; a list of arrays [channels, n_i], one per
-            series, or one array [S, channels, n]; a list with (times [n_i], values [n_i]) or (times, values, channels)
-            for each series; or a list of `Series`, the items of one data set.
+            series, or one array [S, channels, n]; a list with (times [n_i], values [n_i]) or (times, values, channels
+            [n_i]) for each series; or a list of `Series`, the items of one data set.
         like: the preprocessor of a trained model; None without one. With it, channels are numbered as in the model,
             values in arrays get the model's names, and censored values (limits such as <5) are left out if the model
             reads none. Without it, a `SeriesDataset` is returned as it is.
         columns: which column of a data frame is what; None for columns called id, time and value.
         of_training: the fields of the `TableSchema` by which the training table of `like` was read, as a dictionary;
             None for a model that was not fitted on a table. If `rotarymae fit` trained the model, a data frame is read
-            by these fields, and only id, time and channel are those of `columns`. Otherwise they are ignored.
+            by these fields, and only id, time and channel are those of `columns`. Otherwise `of_training` is ignored.
 
     Raises:
         InputError: series in another form; a channel that `like` does not know; columns that are absent or not numeric;
@@ -139,8 +139,8 @@ def labels_of(
 def _by_id(index: Any, series: Any) -> bool:
     """Return whether labels in a pandas Series with this index are given by ids of the series, not in their order.
 
-    True if `series` is a data frame, or a data set with exactly the ids in the index. False for series in any other
-    form, and for an unnamed RangeIndex, which pandas gives to values without an index.
+    False for an unnamed RangeIndex, which pandas gives to values without an index. With another index, True if `series`
+    is a data frame, or a data set with exactly the ids in the index; False for series in any other form.
     """
     if type(index).__name__ == "RangeIndex" and index.name is None:
         return False
@@ -205,7 +205,8 @@ def _from_tuples(series: Sequence[Any], like: ObservationPreprocessor | None) ->
     """Read a list with (times, values) or (times, values, channels) for every series as a data set.
 
     Args:
-        series: the list. Values are [n_i] or [n_i, columns]. Channels may be None, which is the same as none given.
+        series: the list. Times and channels are [n_i], values [n_i] or [n_i, columns]. Channels that are None count as
+            not given.
         like: the preprocessor of a model, whose names of channels and values are taken; None without one.
 
     Raises:
@@ -234,8 +235,8 @@ def _from_channels(arrays: Sequence[np.ndarray], like: ObservationPreprocessor |
     """Read arrays [channels, n_i], one per series, as a data set; the columns of an array are the times 0, 1, 2, ...
 
     NaN means that a channel was not observed at a time. An observation is either all values of one time, or one value
-    with its channel. The first form is used if `like` has no channels or, without `like`, if at each time all channels
-    are NaN or none is.
+    with its channel. It is all values of one time if `like` has no channels or, without `like`, if no time has both NaN
+    and numbers.
 
     Args:
         arrays: the arrays.

@@ -78,7 +78,7 @@ def named(name: str, format: str) -> Iterator[None]:
     """Turn an error of a reading library, raised inside the with statement, into an InputError ("unreadable").
 
     Its message says that `name`, a file or table, cannot be read as `format`, such as "csv" ("memory" for a data
-    frame). An InputError passes unchanged, and so does an error of a type that is not in `UNREADABLE`.
+    frame). An InputError, and an error of a type that is not in `UNREADABLE`, pass unchanged.
     """
     try:
         yield
@@ -93,9 +93,9 @@ def named(name: str, format: str) -> Iterator[None]:
 
 @contextmanager
 def one_type(name: str) -> Iterator[None]:
-    """Turn an error in making an Arrow array of the column `name`, inside the with, into an InputError ("mixed-type").
+    """Turn an error in making an Arrow array of the column `name`, in the with statement, into an InputError.
 
-    Errors of a type that is not in `UNREADABLE` pass unchanged.
+    Its code is "mixed-type". Errors of a type that is not in `UNREADABLE` pass unchanged.
     """
     try:
         yield
@@ -152,7 +152,7 @@ def as_utf8(path: Path, text: Text) -> Path:
     """Return the path of a file of the form `text` that DuckDB can read: the file itself, or a copy.
 
     A copy is made of a file that is not UTF-8, is compressed as .bz2, or has columns aligned by blanks. The copy lacks
-    the first `text.skip` lines; the file itself, if returned, still has them.
+    the first `text.skip` lines.
     """
     if text.encoding == "utf-8" and text.separator != " " and path.suffix.lower() != ".bz2":
         return path
@@ -164,8 +164,7 @@ def _transcoded(path: Path, changed: int, text: Text) -> Path:
     """Copy a file of the form `text` as UTF-8, unpacked, to the temporary folder; return the path of the copy.
 
     The first `text.skip` lines are left out. Runs of blanks between cells become single tabs. A call with equal
-    arguments returns the same copy. `changed` is the time of the file's last change, so that a changed file is copied
-    again.
+    arguments returns the same copy. `changed` is the time of the file's last change.
     """
     target = scratch() / f"{len(list(scratch().iterdir()))}-{path.name}.txt"
     lines = io.TextIOWrapper(_open_unpacked(path), text.encoding, newline="")
@@ -195,15 +194,18 @@ def _is_in(encoding: str, path: Path) -> bool:
 
 
 def sniff_all(paths: Sequence[Path], said: Sequence[Path], format: str, header_row: int | None) -> list[Text]:
-    """Guess the form of each of several text files, as `sniff` does; return the forms in the order of the files.
+    """Guess the form, a `Text`, of each of several text files, as `sniff` does; return the forms in the files' order.
 
-    To open thousands of files fast, a file gets the form of the first one without a closer look, if both are UTF-8, the
-    first has no row of units, and both begin with the same lines up to the header. Without a header, the first rows of
-    both must also have numbers in the same cells.
+    So that thousands of files open fast, a file gets the form of the first file without a closer look, if
+
+    - both files are UTF-8, and the first has no row of units;
+    - both begin with the same lines, up to the header and with it;
+    - where all of these lines are empty or comments, or there are none: the next line has numbers in the same cells of
+      both files.
 
     Args:
-        paths: the files, at least one.
-        said: what messages call each: the file itself, or that of which it is a copy.
+        paths: the files to read, at least one.
+        said: what messages call each file: its path, or that of the original if the file is a copy.
         format, header_row: as for `sniff`, which also says what is raised.
     """
     texts: list[Text] = []
@@ -222,9 +224,9 @@ def sniff_all(paths: Sequence[Path], said: Sequence[Path], format: str, header_r
 
 
 def _numbers_below(path: Path, text: Text) -> list[bool] | None:
-    """Return which cells of the row below the header are numbers; None if the file has another header.
+    """Return, for each cell of the line below the header, whether it is a number; None if the header differs.
 
-    `text.head` are the lines up to the header and with it, by which the file must begin.
+    The header differs if the file does not begin with the lines `text.head`, which end with the header if there is one.
     """
     with _open_unpacked(path) as file:
         if any(_line(file) != line for line in text.head):
@@ -245,7 +247,8 @@ def _beginning(path: Path, count: int) -> tuple[list[str], str]:
     """Return the first lines of a text file, unpacked and without line breaks, and its encoding.
 
     There are at least `count` lines, if the file has as many within 16 MiB. The encoding is "utf-16" if the file begins
-    with the byte order mark of UTF-16; else the first of `ENCODINGS` that the whole file is in, or "latin-1".
+    with the byte order mark of UTF-16; else the first of `ENCODINGS` in which the lines have the letters given there,
+    and that decodes the whole file; or "latin-1".
     """
     with _open_unpacked(path) as file:
         head = file.read(HEAD_BYTES)
@@ -268,8 +271,8 @@ def sniff(path: Path, format: str, header_row: int | None) -> Text:
         header_row: the line, counted from 1, that names the columns; None guesses it.
 
     Raises:
-        InputError: the file is no table ("unknown-format"), ends before the header, or its line is empty
-            ("empty-file"); most lines have more cells than the header, or none has as many ("unequal-lines").
+        InputError: the file is no table ("unknown-format"); it ends before the header's line, or this is empty
+            ("empty-file"); most lines below have more cells than the header, or no line has as many ("unequal-lines").
     """
     every, encoding = _beginning(path, (header_row or 0) + 4)
     _refuse_no_table(every)
@@ -280,9 +283,9 @@ def sniff(path: Path, format: str, header_row: int | None) -> Text:
     rows = [[cell.strip() for cell in row] for row in _rows_of(lines, best)]
     if start >= len(rows) or not rows[start]:
         raise InputError(
-            f"it {'is empty in' if start < len(rows) else 'ends before'} line {start + 1}, where the names of its "
-            f"columns should be. Check that it is complete and a {format} file"
-            f"{', and which line has the names (--header-row)' if header_row else ''}.",
+            f"it {'is empty in' if start < len(rows) else 'ends before'} line {start + 1}, which should name its "
+            f"columns. Check that the file is complete, and a {format} file"
+            f"{', or name another line (--header-row)' if header_row else ''}.",
             code="empty-file",
         )
     header, filled = rows[start], [i for i, row in enumerate(rows) if i > start and any(row)]
@@ -356,9 +359,11 @@ def sniff(path: Path, format: str, header_row: int | None) -> Text:
 def _separated(every: list[str], usual: str, header_row: int | None) -> tuple[list[str], str, int]:
     """Guess which character separates the cells of a text file, and which line is its header.
 
-    A separator fits if it gives the header several cells, and three quarters of the later lines fit the header. Of
-    several that fit, the one with the fewest lines above the header is taken, then the one that makes most cells. If
-    none fits, it is the `usual` one; or, if the user named the header's line, the one that fits the lines below it.
+    A separator fits if it gives the header several cells, and three quarters of the later lines fit the header.
+
+    - If several fit: the one with the fewest lines above the header, of these the one that gives the header most cells.
+      Blanks are taken only if no other separator fits.
+    - If none fits: `usual`; or, if the user named the header's line, the one guessed from the lines below that line.
 
     Args:
         every: the first lines of the file.
@@ -394,10 +399,10 @@ def _refuse_no_table(lines: Sequence[str]) -> None:
 
 
 def _listed_names(lines: Sequence[str], count: int) -> tuple[str, ...]:
-    """Return the names of `count` columns that comments list by number, as "# name 0 = scan: Scan Count" does; or ().
+    """Return the names of `count` columns that comments list by number, as "# name 0 = scan: Scan Count" does.
 
-    They are returned only if there are `count` different names, numbered from 0 or 1 on without a gap. `lines` are
-    those above the rows; the others among them are passed over.
+    `lines` are the lines above the rows; those that list no name are passed over. The result is () unless `count`
+    different names are listed, numbered from 0 or 1 on without a gap.
     """
     listed = [match for match in map(LISTED_NAME.match, lines) if match]
     names, numbers = tuple(match[2] for match in listed), [int(match[1]) for match in listed]
@@ -418,12 +423,13 @@ def _is_plain(line: str) -> bool:
 def _rows_of(lines: Sequence[str], separator: str) -> list[list[str]]:
     """Split each line of a file into cells; return a list of texts for each line.
 
-    An empty line has no cells, nor has a comment that lists the name of a column (`LISTED_NAME`). Other comments are
-    split without "#", "*" and blanks at the beginning. Each line is split alone, so a quoted cell that goes on in the
-    next line ends with the line.
+    - An empty line has no cells. Nor has a comment that lists the name of a column (`LISTED_NAME`).
+    - Another comment is split without "#", "*" and blanks at its beginning.
+    - A quoted cell ends with its line, even if its closing quote does not.
+    - With the separator " ", a line with bars at both ends, as in headers of IPAC files, is split at its bars. Another
+      line loses a bar at its end if a blank stands before it.
 
-    The `separator` is the character between cells, which blanks may follow; or " " for runs of blanks and tabs. With
-    " ", lines with bars at both ends, as in headers of IPAC files, are split at bars, and one at the end is left out.
+    The `separator` is the character between cells, which blanks may follow; or " " for runs of blanks and tabs.
     """
     lines = [
         "" if LISTED_NAME.match(line) else line.lstrip("#* ") if line[:1] in ("#", "*") else line for line in lines
@@ -439,19 +445,22 @@ def _rows_of(lines: Sequence[str], separator: str) -> list[list[str]]:
 
 
 def _header(rows: list[list[str]], lines: Sequence[str], given: int | None) -> tuple[int, int, float]:
-    """Find the header among the first lines: mostly the first row of the most frequent number of cells.
+    """Find the header among the first lines: mostly the first row with the most frequent number of cells.
 
-    Instead it may be a comment right above that row, such as "#id,time,value"; a row of names above numbers, of another
-    length; or a second header, if the first one describes the whole table.
+    Another row is taken if
+
+    - that row holds values, and a damaged header, a row of names of another length, stands above it;
+    - that row is in a preamble (`_below_preamble`), or only numbers the columns (`_second_header`);
+    - a comment such as "#id,time,value" stands right above that row, which has numbers.
 
     Args:
         rows: the cells of each line, by `_rows_of`.
-        lines: these lines as text.
+        lines: the same lines as text.
         given: the line of the header, counted from 1, if the user named it; None looks for it.
 
     Returns:
         The index of the header in `rows`, from 0; its number of cells; and the share, 0 to 1, of the later rows that
-        fit it. Rows with as many cells fit; or, if these are more, rows with one cell more. Without a later row the
+        fit it: rows with as many cells or, if there are more of these, rows with one cell more. Without a later row the
         share is 1 for a header of several cells, and 0 for one cell.
     """
     filled = [i for i, row in enumerate(rows) if any(cell.strip() for cell in row)]
@@ -483,19 +492,18 @@ def _header(rows: list[list[str]], lines: Sequence[str], given: int | None) -> t
 
 
 def _below_preamble(rows: Sequence[Sequence[str]], filled: Sequence[int], start: int) -> int:
-    """Return the index of the header, which is not `start` if that is a line of a preamble above the table.
+    """Return the index of the header: `start`, unless that is a line of a preamble above the table.
 
-    `start` is the first row of the table's width. It belongs to a preamble if rows of other widths, or more than five
-    rows, lie between it and the first row of values. Then the header is the first of these that exists:
+    `start` is the first row of the table's width (number of cells). It is part of a preamble if rows of another width,
+    or more than five rows, lie between `start` and the first row of values. Then the header is the first of these rows
+    that exists:
 
-    - of the rows of names of the table's width, the last one with a row of another width or none right above it, if at
-      most five rows lie between it and the values;
-    - the row right above the values, if it is one of names;
-    - the first row of values.
+    - the last row of names (`_are_names`) of the table's width that has right above it a row of another width, or none,
+      and at most five rows between it and the values;
+    - the row right above the values, if it is a row of names;
+    - the first row of values, in a file without a header.
 
-    A row of values has the table's width and, in the first column in which later rows mostly have numbers, a cell that
-    begins like a number or is missing. Four more rows of values must follow, or only such rows to the end. `rows` are
-    the cells of each line, and `filled` the indices of those not blank.
+    `rows` are the cells of each line, and `filled` the indices of the rows that are not blank.
     """
     width = len(rows[start]) if start < len(rows) else 0
     later = [rows[i] for i in filled[-max(VALUE_ROWS, len(filled) // 4) :] if len(rows[i]) == width]
@@ -503,6 +511,7 @@ def _below_preamble(rows: Sequence[Sequence[str]], filled: Sequence[int], start:
     column = next(numeric, width)
     cells_of = [rows[i][column : column + 1] if len(rows[i]) == width else [] for i in filled]
     values = [_has_number(cell) or bool({*map(str.strip, cell)} & {*cells.MISSING}) for cell in cells_of]
+    # A row of values has a number or a missing cell in this column, as have the next four rows, if there are so many.
     first = next((i for k, i in enumerate(filled) if all(values[k : k + VALUE_ROWS])), None)
     between = [i for i in filled if start < i < (first or 0)]
     if first is None or not (len(between) > VALUE_ROWS or any(len(rows[i]) != width for i in between)):
@@ -527,14 +536,13 @@ def numbers_in(names: Iterable[str], stem: str) -> dict[str, Any]:
     """Return the numbers in the names of numbered columns: {"FLUX.1": 1, "FLUX.2.5": 2.5} for the stem "FLUX.".
 
     Args:
-        names: names of columns; those without the stem, or a number behind it, are left out. Behind the number there
-            may be an ending, such as the h of 01h: the most frequent ending counts, which may be "", and names with
-            another one are left out.
+        names: names of columns. A name counts if it is the stem, a number, and an ending, such as the h of 01h, or
+            none. Only names with the most frequent ending are returned.
         stem: what stands before the numbers; "" for names that begin with numbers, such as 1990, 400.5 or 01h.
 
     Returns:
         {name: number} in the order of the names, as int, or float if the number has a point. If the stem is "" and some
-        names are dates or quarters, all of one notation, it is {name: datetime} of only these.
+        names are dates or quarters, all of one notation, it is {name: datetime} of these names alone.
     """
     names = list(names)
     tails = {name: NUMBERED.fullmatch(name[len(stem) :]) for name in names if name.startswith(stem)}
@@ -549,14 +557,18 @@ def numbers_in(names: Iterable[str], stem: str) -> dict[str, Any]:
 
 
 def _second_header(rows: list[list[str]], filled: Sequence[int], first: int) -> int:
-    """Return the index of the row that names the columns: `first`, or one below it. Blank rows do not count.
+    """Return the index of the row that names the columns: `first`, or the row one or two below it.
 
-    The row below is taken if `first` only numbers the columns, 1, 2, 3, ..., and the row below has equally many cells
-    with names. The third row is taken if it has different words as names, while the second and the fourth row have
-    numbers: then `first` and the second row describe the whole table.
+    The result, where blank rows do not count, is
 
-    `rows` are the cells of each line, `filled` the indices of the rows that are not blank, and `first` that of the row
-    that seems to be the header.
+    - the row below, if `first` only numbers the columns (1, 2, 3, ...), and that row has as many cells and may hold
+      names (`_are_names`);
+    - the row two below, if it may hold names, is not equal to `first`, and has numbers in the row above and in the row
+      below it: then `first` and the row above describe the whole table;
+    - otherwise `first`.
+
+    `rows` are the cells of each line, `filled` the indices of the rows that are not blank, and `first` that of the
+    presumed header.
     """
     after = [i for i in filled if i >= first][:4]
     above_names = len(after) > 1 and len(rows[after[1]]) == len(rows[first]) and _are_names(rows[after[1]])
@@ -568,9 +580,9 @@ def _second_header(rows: list[list[str]], filled: Sequence[int], first: int) -> 
 
 
 def _are_names(row: Sequence[str]) -> bool:
-    """Return whether a row's cells may be names: different words, at least two, in more than half of the cells.
+    """Return whether a row may name columns: at least two cells and more than half are filled, with different words.
 
-    A cell that begins like a number, or a word that means "missing", such as NA, makes it False.
+    False if any cell begins like a number, or is a word that means "missing", such as NA.
     """
     names = [cell.strip() for cell in row if cell.strip()]
     plain = len(names) == len({*names}) > max(1, len(row) // 2) and not _has_number(names)
@@ -580,8 +592,7 @@ def _are_names(row: Sequence[str]) -> bool:
 def _holds_values(row: Sequence[str]) -> bool:
     """Return whether a row has numbers that are values, and not names of columns.
 
-    Numbers are taken for names if there are at least seven years in ascending order, or at least seven dates in any
-    order.
+    At least seven years in ascending order, or at least seven dates in any order, are names of columns.
     """
     times = [*numbers_in(dict.fromkeys(row), "").values()]
     years = all(isinstance(one, int) and 1000 < one < 2500 for one in times) and times == sorted(times)
@@ -602,17 +613,13 @@ def _has_number(row: Sequence[str]) -> bool:
 def _are_values(names: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
     """Return whether `names`, the cells of a presumed header, are values like those in the rows `below` it.
 
-    Columns are looked at from left to right, and the first of one of these two kinds decides:
+    The first column, from left to right, of one of these two kinds decides:
 
-    - of mostly dates, counting its name: True if the name is a date, otherwise False;
-    - of mostly numbers, with a word as name (neither a number nor a mark of a missing value): False.
+    - most of its cells, the name included, are dates: True if the name is a date, else False;
+    - most of its cells below are numbers, and its name is a word, not a mark of a missing value such as NA: False.
 
-    If no column decides, it is True if a name is a number above numbers, with two exceptions. Both apply only if the
-    numbers among the names ascend from left to right:
-
-    - False if they ascend in equal steps and are at least four, or at least two of which the first is 0 or 1;
-    - False if all are written with digits only, and one is farther outside the range of the numbers below it than that
-      range is wide.
+    If no column decides, the result is True if a name is a number above numbers, else False. But numbers that name
+    columns, such as 0, 1, 2, ... or wavelengths that ascend from left to right, are no values.
     """
     numbers, above = [], []  # of the header, and whether each above numbers is like these
     for name, *column in itertools.zip_longest(names, *below, fillvalue=""):
@@ -630,6 +637,8 @@ def _are_values(names: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
     steps = [later - earlier for earlier, later in itertools.pairwise(numbers)]
     if not above or min(steps, default=1) <= 0:
         return bool(above)
+    # Ascending numbers are names if they have equal steps (at least four numbers, or two from 0 or 1 on), or if all are
+    # digits and one is farther outside the range of the numbers below it than this range is wide.
     equal = len(steps) > (0 if numbers[0] in (0, 1) else 2) and max(steps) - min(steps) < 1e-6 * max(steps)
     return not equal and (
         all(above) or not all(name.strip().isdecimal() for name in names if _number(name) is not None)
@@ -643,10 +652,10 @@ def _number(cell: str) -> float | None:
 
 
 def _have_names(rows: Sequence[Sequence[str]], columns: int) -> bool:
-    """Return whether each row begins with a cell that has no name in the header, as in tables written by R.
+    """Return whether rows begin with their own names, for which the header has no cell, as in tables written by R.
 
     True if each of the `rows` below the header, one at least, has one cell more than the header's `columns`, and the
-    first cells of the rows are either 1, 2, 3, ... or all different and no numbers.
+    first cells of the rows are 1, 2, 3, ..., or all different and no numbers.
     """
     names = [row[0].strip() for row in rows]
     words = len({*names}) == len(names) and not any(_has_number([name]) for name in names)
@@ -656,11 +665,11 @@ def _have_names(rows: Sequence[Sequence[str]], columns: int) -> bool:
 def _rows_of_units(rows: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
     """Return the rows right below a header that hold units, such as ("", "d", "mJy"), with "" for no unit.
 
-    The first row of something else ends them. Rows of types, such as 15s and 20d in files of the format RDB, and rows
-    of lines drawn with "-" count too, and come back as rows of "".
+    Rows of types, such as 15s and 20d in RDB files, and of lines drawn with "-", are returned as rows of "". The result
+    ends before the first row of any other kind.
 
     Args:
-        rows: the cells of each row below the header, equally many; the last two rows are never taken.
+        rows: the cells of each row below the header, equally many. The last two rows are never returned.
     """
     empty = {"", "-", "none", "string", "str", "text", "[]", "()", *map(str.lower, cells.MISSING)}
     units = []
@@ -674,11 +683,14 @@ def _rows_of_units(rows: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
 
 
 def _are_units(words: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
-    """Return whether the words in a row, "" for an empty cell, are units, given the cells of the rows `below` it.
+    """Return whether a row below a header holds units of the columns, such as "", "d" and "mJy".
 
-    They are none if a word looks like a number (1/min does not), has 25 characters or more, or occurs again below
-    itself in a column of numbers. Otherwise enough words must stand above columns of numbers: one, or two if a word
-    without brackets stands above texts, and two more for each word above texts that occurs again below itself.
+    - False if a word looks like a number (1/min does not), has 25 characters or more, or stands again below itself in a
+      column of numbers.
+    - Otherwise True if enough words stand above columns of numbers: one, or two if a word without brackets stands above
+      texts. Two more are needed for each word that stands again below itself in a column of texts.
+
+    `words` are the cells of the row, "" for an empty cell, and `below` those of each row below it, equally many.
     """
     above_numbers = above_texts = 0
     for word, *column in zip(words, *below, strict=True):
@@ -702,13 +714,10 @@ def _check_size(path: Path, size: int) -> None:
 
 
 def rows_of_json(path: Path) -> tuple[pa.Table, str] | None:
-    """Read a JSON file of rows that are lists as an Arrow table; return None for a JSON file of another form.
+    """Read a JSON file of rows that are lists; return (Arrow table, note), or None for a JSON file of another form.
 
-    A note comes with the table, which is "" unless the rows stand under several keys (`_lists_of_keys`).
-
-    The names of the columns are the first row, or a list next to that of rows, as in {"columns": ["time", "x"], "data":
-    [[0, 1.5]]}; the keys may have any names. Without names, the columns are called "column 1", "column 2", ... Columns
-    of mixed types become texts.
+    The note is a sentence for the user if the rows stand under several keys (`_lists_of_keys`), else "".
+    `_names_and_rows` says where the names of the columns may stand. A column of mixed types becomes texts.
 
     Raises:
         InputError: a file that is too large to be read whole ("too-large").
@@ -732,9 +741,10 @@ def rows_of_json(path: Path) -> tuple[pa.Table, str] | None:
 def _names_and_rows(content: Any) -> tuple[list[str], list[list[Any]]]:
     """Return the names of columns and the rows, as lists, in what `json.load` returned; ([], []) for another form.
 
-    The content is a list of rows, the first of which may hold the names; without names, columns are "column 1", ... Or
-    it is an object with a list of names and a list of rows, perhaps inside other objects. Other lists of that object
-    that are as long as the list of rows become further columns, before these.
+    - A list of rows: the first row may hold the names. Without names, the columns are "column 1", "column 2", ...
+    - An object with a list of names and a list of rows, under any keys, perhaps inside other objects: {"columns":
+      ["time", "x"], "data": [[0, 1.5]]}. Other lists of the object that are as long as the list of rows become columns,
+      too, left of those of the rows.
     """
     if _are_rows(content):
         names = [str(name) for name in content[0]]
@@ -755,16 +765,19 @@ def _names_and_rows(content: Any) -> tuple[list[str], list[list[Any]]]:
 
 
 def _lists_of_keys(content: Any) -> tuple[list[str], list[list[Any]]]:
-    """Join lists of rows under the keys of what `json.load` returned; ([], []) for another form.
+    """Join lists of rows that stand under several keys in the `content` of a JSON file to one table.
 
     {"a": [[0, 1.5], [1, 1.6], [2, 1.4]], "b": [[0, 7.0]]} becomes the names ["time", "channel", "value"] and the rows
     [0, "a", 1.5], [0, "b", 7.0], [1, "a", 1.6], ..., in the order of their times.
 
-    All rows must be equally long, one list at least must have three rows, and there may be no other lists. The time is
-    the first place in a row whose cells go one way through each list (`_go_one_way`): Graphite writes [value, time].
-    Several other cells of a row are called "column 2", "column 3", ... The channel is the key with the texts next to
-    it, without words that all lists share. A single list has none, and equal ones are numbered. Coordinates, as those
-    of GeoJSON, are no such rows.
+    - Time: the first place in a row whose cells rise or fall in each list (`_go_one_way`): Graphite writes [value,
+      time].
+    - Values: all other cells, called "value" if a row has one of them, else "column 2", "column 3", ... by their place.
+    - Channel: the words of the list (`_lists_in`) that not all lists share; all channels are numbered if two are equal.
+      A single list has no channel.
+
+    Returns ([], []) without times, for rows of several lengths or of one cell, if no list has three rows or a list
+    holds no rows, and for coordinates, as in GeoJSON.
     """
     lists = [*_lists_in(content)]
     widths = {len(row) if isinstance(row, list) else 0 for _, rows in lists for row in rows}
@@ -787,9 +800,10 @@ def _lists_of_keys(content: Any) -> tuple[list[str], list[list[Any]]]:
 
 
 def _lists_in(content: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], list[Any]]]:
-    """Yield (words, list) for each list in the content of a JSON file that is filled with lists or plain cells.
+    """Yield (words, list) for each filled list in the content of a JSON file, but not for lists of objects alone.
 
-    The words are the keys of the list and of lists around it, and the texts in the objects around it, at any depth.
+    The words tell the lists apart: they are the keys of all lists on the way to a list, its own included, and all texts
+    in the objects on that way: ("a", "data") in [{"name": "a", "data": [[0, 1], [1, 2]]}].
     """
     if isinstance(content, dict):
         texts = (*words, *_texts_in(content))
@@ -812,7 +826,7 @@ def _texts_in(content: dict[str, Any]) -> Iterator[str]:
 
 
 def _go_one_way(times: list[Any]) -> bool:
-    """Return whether cells only rise or only fall, are mostly different, and are all numbers or all ISO dates."""
+    """Return whether cells may be times: numbers or ISO dates that never fall or never rise, and mostly differ."""
     dated = all(isinstance(time, str) and re.match(dates.ISO, time) for time in times)
     if not dated and not all(isinstance(time, int | float) for time in times):
         return False
@@ -828,8 +842,8 @@ def _are_rows(content: Any) -> bool:
 def _of_one_type(column: Sequence[Any]) -> pa.Array:
     """Convert cells of a JSON file to an Arrow array, null for None.
 
-    All become texts if they are of several types or if a whole number is beyond 64 bits. Whole numbers and numbers with
-    a point are of one type.
+    All cells become texts if they are of several types or if a whole number is beyond 64 bits. Whole numbers and
+    numbers with a point are of one type.
     """
     try:
         return pa.array(column)
@@ -841,13 +855,14 @@ def _of_one_type(column: Sequence[Any]) -> pa.Array:
 def sheet_as_text(path: Path, changed: int) -> Path:
     """Copy the first sheet of an Excel file to a CSV file in the temporary folder; return the copy's path.
 
-    Each row becomes a line, blank rows empty ones, so that lines are numbered as in the sheet; blank rows at its end
-    are left out. All lines are as wide as the longest row that is at least half filled, up to its last filled cell;
-    cells further right are left out. A row that fills its first cell alone, such as a title above the header, becomes a
-    line of one cell.
+    - Each row becomes one line, so that lines are numbered as in the sheet: a blank row becomes an empty line, and
+      blank rows at the end are left out.
+    - A row that fills its first cell alone, such as a title, becomes a line of one cell.
+    - All other lines have as many cells as the longest row that is at least half filled; cells further right are left
+      out.
 
     A call with equal arguments returns the same copy, and does not warn again. `changed` is the time of the file's last
-    change, so that a changed file is copied again.
+    change.
 
     Raises:
         InputError: openpyxl is not installed; the sheet is too large ("too-large").
@@ -924,7 +939,7 @@ def _read_arrow(path: Path) -> Read:
 def _read_astropy(path: Path) -> Read:
     """Read the first table of a FITS or ECSV file by astropy, and return it as `of_astropy` does.
 
-    A note says that a FITS file has other tables. Raises InputError if astropy is not installed, or the file is too
+    If a FITS file has several tables, a note says so. Raises InputError if astropy is not installed, or the file is too
     large ("too-large").
     """
     try:
@@ -943,10 +958,12 @@ def _read_astropy(path: Path) -> Read:
 def of_astropy(table: Any) -> Read:
     """Convert an astropy table to (Arrow table, {column: unit}, notes, {column: error}).
 
-    Times become timestamps in UTC, but for those of a local scale, which stay as they are; durations become numbers of
-    days. Numbers with a unit of time become days, too, and a note, a sentence, says so. Columns without a unit are not
-    among the units. A column that Arrow cannot hold, such as one of complex numbers, is not in the Arrow table; the
-    error is to be raised if it is read.
+    - Times become timestamps in UTC; those of the scale "local" are not converted.
+    - Durations become numbers of days. So do numbers with another unit of time; a note, a sentence for the user, says
+      so.
+    - A column that Arrow cannot hold, such as one of complex numbers, is missing from the Arrow table. `Source` raises
+      its error, an InputError, if the column is to be read.
+    - A column without a unit is missing from {column: unit}.
     """
     columns: dict[str, pa.Array] = {}
     units: dict[str, str] = {}
@@ -974,10 +991,10 @@ def of_astropy(table: Any) -> Read:
 
 
 def _of_masked(values: np.ma.MaskedArray[Any, Any]) -> pa.Array:
-    """Return a masked array as an Arrow array, in which masked cells are null.
+    """Convert a masked array to an Arrow array, in which masked cells are null.
 
-    An array of several axes becomes a list for each entry of the first axis. In these flat lists, masked numbers are
-    NaN, and other masked cells keep their values. Raises what Arrow raises for cells that it cannot hold.
+    An array [n, ...] of several axes becomes n flat lists. In a list, a masked number is NaN, not null, and a masked
+    cell of another type keeps the value under its mask. Raises what Arrow raises for cells that it cannot hold.
     """
     masked, plain = np.ma.getmaskarray(values), np.ma.getdata(values)
     if plain.ndim > 1:

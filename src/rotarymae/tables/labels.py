@@ -46,14 +46,15 @@ class Facts:
 
         Args:
             source: a file or data frame, as for `open_source`.
-            id: its column of ids, or several joined by "+". "id" and "file" stand for the name of each row's file,
-                if the table has no such column.
+            id: its column of ids, or several joined by "+". "id" and "file" stand for the name of each row's file, if
+                the table has no such column.
             names: the columns to read.
             na: cells that mean "missing", besides empty ones: texts, or numbers in any spelling.
-            static: whether they are static columns. If so, up to one in a hundred ids may have several values; in text
-                files, words such as NA always mean "missing", and texts that are numbers become floats. If not, no id
-                may have several values; in text files, such words mean "missing" only if all other cells of the column
-                are numbers, and texts that are whole numbers become integers.
+            static: True for static columns: up to one in a hundred ids may have several values, of which the first
+                counts; in text files, words such as NA always mean "missing", and texts that are numbers become floats.
+                False for labels and splits: no id may have several values; in text files, words such as NA mean
+                "missing" only if all other cells of the column are numbers, and texts that are whole numbers become
+                integers.
 
         Raises:
             InputError: a table or column that cannot be read; the column of ids among `names` ("column-twice"); an
@@ -254,11 +255,17 @@ def _plain(column: pa.Array, name: str, na: Sequence[str], parse: bool, static: 
 
 
 def _doubts_on_classes(column: pa.Array, name: str, parsed: bool) -> ReadingReport:
-    """Return a report on texts in a column that are doubtful as classes; it is empty for another type than text.
+    """Return a report on texts in a column that are doubtful as classes; an empty one for a column of another type.
 
-    Doubtful are words that differ from others in capitals alone, and words in a column that has more different numbers
-    than different words. The latter count only if `parsed` is True, that is, the column was searched for numbers.
-    `column` is an Arrow array [rows], null for missing cells; `name` is its name, for the report.
+    Doubtful are
+
+    - words that differ from other words in capitals alone;
+    - words in a column of text files that has more different numbers than different words.
+
+    Args:
+        column: Arrow array [rows], null for missing cells.
+        name: of the column, for the report.
+        parsed: whether the table is of text files, whose columns are searched for numbers.
     """
     if not cells.is_text(column.type):
         return ReadingReport()

@@ -205,7 +205,7 @@ class TableReader:
 
     @cached_property
     def _static(self) -> list[tuple[str, Facts]]:
-        """Pairs (name, static columns as `Facts`) for the table and that of objects; none for a table without any.
+        """Pairs (name of a table, its static columns as `Facts`), for this table and that of objects, if they have any.
 
         They are read once for the whole table, so that they are alike in all parts of it. Numbers of `source` are
         converted by `factors`. Raises InputError for an id column that is missing, or for columns that `Facts.read`
@@ -319,9 +319,9 @@ class TableReader:
     def parts(self) -> Iterator[Part]:
         """Yield the table in parts of whole series, about 262,144 observations each, in order of first appearance.
 
-        A part whose series have no observations has the `dataset` None, and no error is raised even if all parts are
-        so. Otherwise this raises InputError and warns (InputWarning) as `read` does, without the table's name. Warnings
-        and errors on the table as a whole come after the last part, if any part has observations.
+        A part whose series have no observations has the `dataset` None. This raises no error, even if all parts are
+        like that. Otherwise InputError is raised and InputWarning given as by `read`, without the table's name.
+        Warnings and errors on the table as a whole come after the last part, if any part has observations.
         """
         reports, observed = [], False
         for part in self._parts(PART, whole=self.source.observations(self.columns) <= PART):
@@ -402,9 +402,7 @@ class TableReader:
     # ── building ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def build(self, columns: dict[str, pa.Array]) -> SeriesDataset:
-        """Build a data set from the cells of the table or of a part of it.
-
-        It lacks the static columns that the schema names.
+        """Build a data set from the cells of the table or of a part of it, without the static columns of the schema.
 
         Args:
             columns: {name: Arrow array [rows]} for each of `self.columns`.
@@ -430,10 +428,11 @@ class TableReader:
     def rows(self, columns: dict[str, pa.Array]) -> Observations:
         """Convert cells to observations, in the order of the rows.
 
-        Rows with a flag, a number other than 0 in a column of flags, and rows of an unknown channel are left out. Other
-        rows stay, with NaN for what is missing, and for limits ("<5") if the schema drops them. In a table with
-        channels, rows without a time become static columns if the schema's `untimed` is "static". The columns of values
-        are `self.values`, errors included.
+        - Rows of an unknown channel are left out, and rows with a flag: a number other than 0 in a column of flags.
+        - Rows without a time become static columns if there are channels and the schema's `untimed` is "static".
+        - All other rows stay, with NaN for what is missing, and for limits ("<5") if the schema drops them.
+
+        The columns of values are `self.values`, errors included.
 
         Args:
             columns: {name: Arrow array [rows]} for each of `self.columns`.
@@ -522,8 +521,9 @@ class TableReader:
     ) -> Observations:
         """Return the rows with the numbers of their channels, without flagged rows and rows of unknown channels.
 
-        Channels are numbered as in `self.channel_names`. If that is None, those that occur are sorted and numbered. A
-        missing channel is -1. Rows without a time are first made static columns, if the schema's `untimed` is "static".
+        Channels are numbered as in `self.channel_names`; if that is None, the channels of the rows are sorted and
+        numbered. A missing channel is -1. Rows without a time are first made static columns, if the schema's `untimed`
+        is "static".
 
         Args:
             rows: all rows of the table or of a part of it.
@@ -556,11 +556,16 @@ class TableReader:
 
 
 def _joined_static(parts: Sequence[dict[str, np.ndarray]], counts: Sequence[int]) -> dict[str, np.ndarray]:
-    """Join the static columns of parts of a table: {name: one value per series of all parts}.
+    """Join the static columns of parts of a table: {name: array with one value for each series of all parts}.
 
-    Some columns are made of rows without a time (`_facts`); a part without such rows lacks them. Its series get False
-    if the column is boolean in all other parts, else NaN. If the column holds numbers in some parts and booleans in
-    others, the booleans become NaN. `counts` are the numbers of series of the parts.
+    Parts may differ in columns that `_facts` made of rows without a time:
+
+    - If a column holds numbers in some part, it is NaN for series of parts where it is boolean or absent.
+    - If it is boolean in all parts that have it, it is False for series of the other parts.
+
+    Args:
+        parts: {name: array [S]} for the S series of each part.
+        counts: S of each part.
     """
     static = {}
     for name in dict.fromkeys(name for part in parts for name in part):
@@ -595,11 +600,13 @@ def announce(report: ReadingReport | None) -> None:
 
 
 def _facts(rows: Observations, codes: np.ndarray, names: np.ndarray) -> dict[str, np.ndarray]:
-    """Turn rows without a time into static columns: {channel: one value for each of S series}.
+    """Turn rows without a time into static columns: {channel: array with one value for each of S series}.
 
-    Only channels with such rows have a column. Of several in a series the first counts. The column holds its value,
-    float64, and NaN for a limit ("<5") or a series without such a row. If no series has a value, the column is boolean:
-    whether the series has such a row.
+    A channel has a column if some row without a time is of this channel. The column is
+
+    - float64 if any of these rows has a value: that of the first of these rows in a series, NaN if it is a limit ("<5")
+      or if the series has none of them;
+    - else boolean: whether the series has any of these rows.
 
     Args:
         rows: all rows; only the first of their columns of values is used. S is the number of their ids.

@@ -199,12 +199,12 @@ class TableSchema:
     def resolve(cls, given: Mapping[str, Any], of_model: Mapping[str, Any] | None = None) -> TableSchema:
         """Make a schema of options: each as it is given, else as the model has it, else the default.
 
-        A given `wide` drops the model's `channel`, a given `channel` the model's `wide`; likewise `upper_limits` and
-        `lower_limits`. The default of `values` is () if `wide` is given.
+        A given `wide` drops the model's `channel`, and a given `channel` the model's `wide`, as they exclude each
+        other. The same holds for `upper_limits` and `lower_limits`. The default of `values` is () if `wide` is given.
 
         Args:
-            given: {field: value}; None, False, () and [] count as not given, names of no field are passed over, and
-                paths become texts.
+            given: {field: value}; None, False, () and [] count as not given. Names that are no fields are passed over,
+                and paths become texts.
             of_model: {field: value} of a model's training table, whose `objects` is not used. None without a model.
 
         Raises:
@@ -252,8 +252,9 @@ class TableSchema:
     def with_values_of(self, dataset: Any) -> TableSchema:
         """Return the schema with the units, and for a wide table the values, that `dataset` was read with.
 
-        `dataset` is a `SeriesDataset` that was read by this schema. Values of a wide table are the names of its
-        channels, or of its values if it has no channels. Units are {} if it has no report on the reading.
+        `dataset` is a `SeriesDataset` that was read by this schema. Values of a wide table are the names of the data
+        set's channels, or of its values if it has no channels. Units are {} if the data set has no report on the
+        reading.
         """
         values = tuple(dataset.channel_names or dataset.value_names) if self.wide else self.values
         return replace(self, values=values, units=dataset.reading.units if dataset.reading else {})

@@ -161,16 +161,19 @@ class Source:
     def with_numbered(self, stem: str) -> Source:
         """Return the table with numbered columns, such as FLUX.1, FLUX.2, ..., joined to one list in each row.
 
-        Two columns replace them: "number", in each row the list of the numbers or dates in the columns' names; and one
-        with the name `values_in(stem)`, the list of the row's cells, as texts if one of the columns holds texts. A
-        column "series" with the number of the row, from 1, is added if there is none. A note says so.
+        The numbered columns are replaced by two columns, and a note for the user says so:
+
+        - "number": in each row the list of the numbers or dates in the columns' names;
+        - `values_in(stem)`, such as "FLUX": the list of the row's cells, as texts if one of the columns holds texts.
+
+        If the table has no column "series", one with the number of the row, from 1, is added.
 
         Args:
             stem: the columns' common beginning, "FLUX."; "" for columns whose whole names are numbers or dates.
 
         Raises:
-            InputError: no such columns ("unknown-column"), or one of `unreadable`; another column is called like one of
-                those that replace them ("column-twice").
+            InputError: no such columns ("unknown-column"), or one of `unreadable`; a further column with the name of
+                one of the two ("column-twice").
         """
         self.need([*numbers_in(self.unreadable, stem)])
         at = numbers_in(self.kinds, stem)
@@ -214,12 +217,13 @@ class Source:
         """Return the table with columns of parts of dates replaced by one column of timestamps, called `name`.
 
         A timestamp is the beginning of what the parts name, such as the first day of a month or the Monday of a week.
-        It is null in rows whose parts make no date. Years of two digits are those from 1969 to 2068. The table is
-        returned as it is if it has a column `name` or lacks one of the parts, or if `name` skips a part, as "year+day"
-        does.
+        It is null in rows whose parts make no date. Years of two digits stand for 1969 to 2068.
+
+        The table is returned as it is if it has a column `name`, if it lacks one of the columns that `name` joins, or
+        if these skip a part, as "year+day" does.
 
         Args:
-            name: the names of the parts joined by "+", such as "year+month+day+hour", which `dates_in_parts` must know.
+            name: the names of the columns joined by "+", such as "year+month+day", which `dates_in_parts` must know.
         """
         parts = next(iter(dates_in_parts(part for part in name.split("+") if part in self.kinds)), {})
         if name in self.kinds or not parts or len(parts) < name.count("+") + 1:
@@ -240,10 +244,11 @@ class Source:
         return replace(self, kinds={**kinds, name: pa.timestamp("us")}, sql={**self.sql, name: sql})
 
     def with_id(self, name: str) -> Source:
-        """Return the table with a further column `name`, of ids joined from several, whose names "+" joins in it.
+        """Return the table with a further column of ids, called `name`, that are joined from several columns.
 
-        For "subject+trial", a cell is a text such as "S1+2", without blanks around the parts; it is missing where one
-        of them is, or is empty. The table is returned as it is if it has a column `name`, or for a name without "+".
+        For the name "subject+trial", an id is a text such as "S1+2" of the cells of subject and trial, without blanks
+        around them. It is missing if one of these cells is missing or empty. The table is returned as it is if it has a
+        column `name`, or if `name` has no "+".
 
         Raises:
             InputError: a joined column that is absent ("unknown-column"), or one of `unreadable`.
@@ -269,9 +274,9 @@ class Source:
 
     @contextmanager
     def named(self) -> Iterator[None]:
-        """Put the table's name before the message of an InputError raised inside the with, unless it is there.
+        """Put the table's name before the message of an InputError that is raised inside the with statement.
 
-        For a data frame the message stays.
+        The message stays as it is if it begins with the name, or if the table is a data frame.
         """
         try:
             yield
@@ -304,11 +309,13 @@ class Source:
     # ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def sample(self, rows: int) -> Source:
-        """Return a table with at most `rows` rows (at least 8) of this one, in their order.
+        """Return a table with some rows of this one, in their order: at most `rows`, which must be 8 or more.
 
-        They are eight runs of rows, equally long and evenly spread; of text or JSON files of more than 16 MiB, the
-        first rows. A table with no more rows is returned as it is. Raises InputError for a file that cannot be read
-        ("unreadable").
+        - A table with no more rows than that is returned as it is.
+        - Of text or JSON files of more than 16 MiB, the first rows are taken.
+        - Otherwise, eight runs of rows are taken, equally long and evenly spread.
+
+        Raises InputError for a file that cannot be read ("unreadable").
         """
         if (self._bytes_of_text or 0) > SAMPLE_BYTES:
             starts, count = [0], rows
@@ -323,13 +330,13 @@ class Source:
     def read(self, columns: Sequence[str], distinct: bool = False, equal: bool = True) -> dict[str, pa.Array]:
         """Read columns as {name: Arrow array}, all equally long, in the order of the rows.
 
-        A list becomes rows, one for each of its entries; one without entries becomes a single null. The other cells of
-        its row are repeated.
+        A list becomes rows, one for each of its entries; an empty or missing list becomes one row with null. The other
+        cells of its row are repeated.
 
         Args:
             columns: their names.
             distinct: return different rows only, in the order of their first appearance, after lists became rows.
-            equal: refuse a row whose lists differ in length; otherwise the shorter ones are filled with null.
+            equal: refuse a row whose lists differ in length; otherwise the shorter lists are filled with null.
 
         Raises:
             InputError: a column that is absent ("unknown-column") or one of `unreadable`; a file that cannot be read
@@ -347,11 +354,12 @@ class Source:
             return self._restored(table, columns, equal)
 
     def rejected(self) -> tuple[int, str]:
-        """Return how many text lines were left out for a wrong number of cells, and a text about the first of them.
+        """Return how many text lines were left out for a wrong number of cells, and a text about the first such line.
 
-        The result is (0, "") without such a line, and for a table that is no text file. Lines that `read` and `rows`
-        met so far count, each once, but only the first 100,000 of a reading; if neither was called, the files are read
-        now. Of several files, the line of the smallest number is the first.
+        - The result is (0, "") if no line was left out, or if the table is not of text files.
+        - Each line counts once, but of each reading only the first 100,000.
+        - Lines count that `read` and `rows` have met so far; if neither was called, the files are read now.
+        - Of several files, the first line is that of the smallest number.
         """
         if not self.is_text:
             return 0, ""
@@ -400,8 +408,8 @@ class Source:
     def series(self, columns: Sequence[str], id: str, size: int) -> Iterator[dict[str, pa.Array]]:
         """Yield the table in parts of whole series, {name: Arrow array}, in the order in which the series first appear.
 
-        Lists become rows as in `read`. Rows of a series that are not consecutive are sorted on disk first; within a
-        series they keep their order.
+        Lists become rows as in `read`. If the rows of a series are not consecutive, the table is sorted on disk first;
+        within a series rows keep their order.
 
         Args:
             columns: the names of the columns to read.
@@ -474,9 +482,9 @@ class Source:
     def _flattened(self, columns: Sequence[str]) -> str:
         """Return SQL expressions, joined by commas for SELECT, that make a row of each entry of the lists in a table.
 
-        The table is what `_selected` returns for the same `columns`. A row whose lists are empty remains, with null. If
-        several columns hold lists, a column _unequal is added: the number _row of a row whose lists differ in length,
-        else null. The result is "1" without columns.
+        The table has the columns that `_selected` makes of the same `columns`. A row with an empty list remains, with
+        null. If several columns hold lists, a column _unequal is added: the row's number if its lists differ in length,
+        else null. Without columns the result is "1".
         """
         lists = [i for i, name in enumerate(columns) if is_list(self.kinds[name])]
         cells_of = [f"c{i}" for i in range(len(columns))]
@@ -542,8 +550,8 @@ def _with_point(cell: str) -> str:
 def _flat(schema: pa.Schema, columns: Sequence[str] | None = None) -> tuple[dict[str, pa.DataType], dict[str, str]]:
     """Flatten an Arrow schema: a column of structs becomes a column "column.field" for each field.
 
-    Fields of lists of structs become lists. A dictionary-encoded column has the type of its values. If two columns get
-    one name, a plain column is kept before a field, and else the first of them.
+    Fields of lists of structs become lists. A dictionary-encoded column has the type of its values. Of columns that
+    would have the same name, one is kept: a plain column before a field, else the first.
 
     Args:
         schema: the Arrow schema.
@@ -591,7 +599,8 @@ def open_source(source: Any, header_row: int | None = None, numbered: str | None
         header_row: the line of a text file, or row of an Excel sheet, counted from 1, that names the columns; None
             guesses it.
         numbered: the common beginning, such as "FLUX.", of numbered columns that make a series of each row. They are
-            joined by `Source.with_numbered`, unless the `Source` has been. None without such columns.
+            joined by `Source.with_numbered`, unless `source` is a `Source` in which they are joined. None without such
+            columns.
 
     Raises:
         InputError: no such file ("no-file"); a file that is no text, with a suffix that is not known, or a text that is
@@ -652,9 +661,9 @@ def _open_files(source: str | os.PathLike[str], header_row: int | None) -> Sourc
 def _open_frame(frame: Any) -> Source:
     """Open a pandas, polars, Arrow or astropy table, or that of another library that narwhals supports.
 
-    The named levels of a pandas index become columns, and an index of dates or durations without a name the column
-    "time", unless another column has the name. A column of mixed type, or with a name that occurs twice as text, raises
-    an error only when it is read.
+    - Of a pandas index, each level with a name becomes a column, unless another column or level has this name. A single
+      level of dates or durations without a name becomes the column "time", unless there is one.
+    - A column of mixed type, and columns whose names are equal as texts, raise an error only when they are read.
 
     Raises:
         InputError: another object, or a lazy frame ("no-frame").
@@ -714,14 +723,14 @@ def _of_tables(tables: Sequence[pa.Table], name: str, paths: tuple[Path, ...] = 
     """Return Arrow tables as one `Source` in memory, their rows one below the other.
 
     Args:
-        tables: the tables, each of one of the `paths`; a single one without paths.
-        name: what messages call them.
-        paths: their files.
-        **attributes: other attributes of `Source`. To `units` those in the tables' metadata are added, and to
-            `unreadable` the columns whose name occurs twice. Of several files, their paths become a column.
+        tables: one table for each of the `paths`; a single table if there are none.
+        name: what messages call the tables together.
+        paths: the files that the tables were read from. If there are several, a column `FILE` holds each row's path.
+        **attributes: other attributes of `Source`. Units in the tables' metadata are added to `units`, and columns
+            whose name occurs twice to `unreadable`.
 
     Raises:
-        InputError: tables of `paths` with different columns ("unknown-column"), or with too many of them ("too-large").
+        InputError: tables of `paths` with different columns ("unknown-column"), or with too many columns ("too-large").
     """
     layouts = [table.column_names for table in tables]
     twice = _one_layout(name, paths, layouts) if paths else _twice(layouts[0])
@@ -754,14 +763,18 @@ def _of_tables(tables: Sequence[pa.Table], name: str, paths: tuple[Path, ...] = 
 
 
 def without_headers(columns: dict[str, pa.Array], name: str) -> tuple[dict[str, pa.Array], int]:
-    """Return the columns of a text file without rows that repeat the header, and how many such rows there were.
+    """Leave out rows of a text file that repeat its header; return the other rows, and how many were left out.
 
-    Such rows stem from files that were written one below the other. `columns` are {name: Arrow array [rows]}; those of
-    texts that have a name are compared with it. With fewer than two of these nothing is left out. `name` is the file's,
-    for messages.
+    Such rows stem from files that were written one below the other. A row repeats the header if each of its cells is
+    the name of its column. Columns of another type than text, or without a name, are not compared; if fewer than two
+    are left, no row is left out.
+
+    Args:
+        columns: {name: Arrow array [rows]}.
+        name: of the file, for messages.
 
     Raises:
-        InputError: a row begins with two names of columns, but is no such row: another table begins there
+        InputError: a row begins with two names of columns, but does not repeat the header: another table begins there
             ("several-tables").
     """
     texts = [key for key, column in columns.items() if column.type == pa.string() and not key.startswith("unnamed ")]
@@ -785,17 +798,19 @@ def without_headers(columns: dict[str, pa.Array], name: str) -> tuple[dict[str, 
 
 
 def id_parts(name: str, columns: Iterable[str]) -> list[str]:
-    """Return the names that "+" joins in a name such as "subject+trial"; [] without "+", or if `columns` has it."""
+    """Return the names that "+" joins in `name`, such as "subject+trial"; [] without "+", or if `name` is a column."""
     return [] if name in columns or "+" not in name else name.split("+")
 
 
 def dates_in_parts(names: Iterable[str]) -> list[dict[str, str]]:
     """Return the dates whose parts are columns, {"year": "YY", "month": "MM", "day": "DD"} each; of most parts first.
 
-    A column holds a part if its name, in upper or lower case, is among those in `DATE_PARTS`; but "min" is no minute
-    next to "max", "mean" or "avg". A beginning may stand before the names if all parts of a date share it: VISITYR,
-    VISITMO and VISITDAY are one date, and BIRTHYR and BIRTHMO are another. The parts follow one of the lines of
-    `DATES`, such as year, month, day, up to the first part that has no column, and are at least two.
+    - A column holds a part if its name, in upper or lower case, is among the part's names in `DATE_PARTS`. But a column
+      "min" is no minute if another column is called "max", "mean" or "avg".
+    - The names of a date's columns may share a beginning: VISITYR, VISITMO and VISITDAY are one date, and BIRTHYR and
+      BIRTHMO are another.
+    - A date has two or more parts. They are the first ones of a line of `DATES`, such as year, month, day, without a
+      gap.
     """
     names = list(names)
     if STATISTICS & {name.lower() for name in names}:
@@ -847,11 +862,11 @@ def _units_of(schema: pa.Schema) -> dict[str, str]:
 def table_files(path: Path) -> tuple[Path, ...]:
     """Return the table files that a path names, sorted: the file itself, those in a folder, or those of a pattern.
 
-    In a folder and the folders inside it, files with other suffixes than those of tables are passed over, and so are
-    names that begin with "." or "_". Files of a pattern may have any name.
+    A folder is searched with the folders inside it. Files without the suffix of a table, and files and folders whose
+    names begin with "." or "_", are passed over. Files of a pattern may have any name.
 
     Raises:
-        InputError: there is none, or `path` is neither a path nor a pattern ("no-file").
+        InputError: no such file, or `path` is neither a path nor a pattern ("no-file").
     """
     try:
         if path.is_file():
@@ -898,7 +913,7 @@ def _suffix(path: Path) -> str | None:
 def format_of(path: Path) -> str:
     """Return the format of a file, a value of `FORMATS`, by its suffix.
 
-    A file of an unknown suffix must be a text: it is "json" if it begins with a bracket, else "csv".
+    A file of an unknown suffix must be a text. Its format is "json" if it begins with a bracket, else "csv".
 
     Raises:
         InputError: an unknown suffix of a file that is no text ("unknown-format").
@@ -919,7 +934,7 @@ def format_of(path: Path) -> str:
 
 
 def _likely_suffix(head: bytes) -> str:
-    """Return the suffix for a file with these first bytes, without blanks in front: ".parquet"; ".csv" for others."""
+    """Guess the suffix of a file from its first bytes: ".parquet" for "PAR1"; ".csv" for unknown ones."""
     return next((suffix for start, suffix in BEGINNINGS.items() if head.lstrip().startswith(start)), ".csv")
 
 
@@ -965,7 +980,7 @@ def _one_layout(name: str, paths: Sequence[Path], layouts: Sequence[Sequence[str
 def _one_unit(paths: Sequence[Path], units: Iterable[dict[str, str]]) -> dict[str, str]:
     """Join the units of files, {column: unit} for each of the `paths`, to one such dictionary; "" is no unit.
 
-    The first file with a unit of a column counts. Warns (InputWarning) of another unit in a later file.
+    If files give a column different units, the first one counts, and an InputWarning names the later file.
     """
     of_column: dict[str, str] = {}
     for path, of_file in zip(paths, units, strict=True):
