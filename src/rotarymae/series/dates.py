@@ -183,18 +183,18 @@ def _typed(column: pa.Array, name: str, na: Sequence[str] = ()) -> Times:
 
 
 def _from_numbers(texts: pa.Array, name: str, na: Sequence[str]) -> Times:
-    """Convert a column of texts, at least one of them a number, to times; other texts become NaN.
+    """Convert a column of texts to times: texts that are numbers to these numbers, other texts to NaN.
 
-    `Times.words` counts these other texts, without words for "missing", such as NA, and without the numbers in `na`. A
-    column of true and false becomes 1 and 0.
+    Missing cells, words such as NA, and the numbers in `na` become NaN, too. `Times.words` counts only the other texts,
+    which may be mistakes. A column of nothing but true and false (and missing cells) becomes 1 and 0.
 
     Args:
         name: of the column, for messages.
         na: numbers, in any spelling, that mean "missing".
 
     Raises:
-        InputError: no text is a number, and some text is not missing (code "time-text"); the message says how to give
-            formats of dates.
+        InputError: no text is a number, true or false, and some text is not missing (code "time-text"); the message
+            says how to give formats of dates.
     """
     try:
         read = cells.numbers(texts, name, na)
