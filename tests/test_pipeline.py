@@ -333,7 +333,11 @@ def test_weights_that_no_model_has_are_refused(folder, harm):
     save_file(tensors, path)
     (folder / "config.json").write_text(json.dumps(described))
     forge(folder)
-    parts = {"too deep": ("more blocks than",), "surplus": ("surplus", "model.other"), "missing": ("missing",)}
+    parts = {
+        "too deep": ("blocks, but its file of weights",),
+        "surplus": ("surplus", "model.other"),
+        "missing": ("missing",),
+    }
     parts["NaN"] = ("'head.bias'", "NaN")
     with refuses(*parts.get(harm, ("'head.bias'", "floating point type")), error=ModelDirectoryError):
         Pipeline.load(folder)

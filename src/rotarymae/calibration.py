@@ -120,7 +120,7 @@ class Calibration(nn.Module):
 
     @property
     def answers(self) -> Likelihood:
-        """Likelihood (kind of distribution) of calibrated predictions: Student's t, or the model's without a spread."""
+        """Kind of distribution of calibrated predictions: Student's t, or a point if the model predicts no spread."""
         return LIKELIHOODS["student_t"] if self.likelihood.has_spread else self.likelihood
 
     def forward(

@@ -130,7 +130,7 @@ def did_you_mean(name: object, known: Iterable[object]) -> str:
 def listed(items: Iterable[Any], limit: int = 8) -> str:
     """Return items in Python's notation, separated by commas, for a message: "'u', 'g'".
 
-    If there are more than `limit`, only the first ones are shown, with the number of all: "'u', 'g', ... (6 in all)".
+    If there are more than `limit`, such as 2, the rest is counted: "'u', 'g', ... (6 in all)".
     """
     plain = [item.item() if hasattr(item, "item") else item for item in items]  # numpy's scalars as Python's
     text = ", ".join(repr(item) for item in plain[:limit])

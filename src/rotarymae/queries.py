@@ -90,8 +90,8 @@ class Queries:
     def of_windows(self, windows: Windows) -> tuple[Queries, WindowBlend]:
         """Assign n queries (times to predict at) to windows, the overlapping pieces in which a model reads long series.
 
-        A query belongs to the window whose edges are farthest away from it. Around the middle of the overlap of two
-        windows it is given to both.
+        A query belongs to the window in which it lies deepest, farthest from the nearer edge. Around the middle of the
+        overlap of two windows it is given to both.
 
         Args:
             windows: the S series, cut into W windows.

@@ -351,7 +351,10 @@ def _built(settings: dict[str, Any], tensors: int) -> nn.Module:
     choose("kind", settings["kind"], tuple(KINDS))
     config, head = from_fields(RoMAEConfig, settings["config"], "config"), settings["head"]
     if max(config.depth, config.decoder_depth) > tensors:  # before so many blocks are built
-        raise InputError(f"the model's settings ask for more blocks than the file of weights has tensors ({tensors}).")
+        raise InputError(
+            f"the model's settings ask for {max(config.depth, config.decoder_depth)} blocks, but its file of weights "
+            f"has {tensors} tensors: one of the two is damaged, or of another model; copy both anew."
+        )
     kind = KINDS[settings["kind"]]
     if issubclass(kind, Classifier | Regressor) == (head is None) or not isinstance(head, dict | None):
         raise InputError(f"a {settings['kind']} cannot have the head {head!r}; the file is damaged, or was edited.")

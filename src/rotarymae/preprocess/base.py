@@ -145,5 +145,6 @@ def require_positive(**statistics: torch.Tensor) -> None:
     for name, tensor in statistics.items():
         if not bool(((tensor > 0) & torch.isfinite(tensor)).all()):
             raise InputError(
-                f"the preprocessor's {name} are not all positive and finite: the saved model is damaged or was edited."
+                f"the preprocessor's {name} are not all positive and finite: the saved model is damaged or was edited; "
+                "copy or fit it anew."
             )

@@ -631,14 +631,14 @@ class _Proposer:
         return best
 
     def id_by_shape(self) -> Column | None:
-        """Return a column, of those not used so far, that looks like ids by its cells, not by its name; or None.
+        """Return a column, of those not used so far, whose cells look like ids, whatever its name; None without one.
 
         - It holds texts or whole numbers, none missing. Equal cells come in blocks, of three rows or more on average,
           and mark no states of one object (`is_state`). Of several such columns, those with more than one time for each
           id go first, then texts, then the one with the most different cells.
-        - If there is none, it is the column of `name_in_time`.
+        - Without such a column, it is one that tells apart rows of the same time (`name_in_time`).
 
-        A remark says which of the two it is.
+        `self.remarks` gets a remark on the column, which says why.
         """
         blocks = [c for c in self.objects if (c.text or c.whole) and c.distinct > 1 and not c.listed]
         blocks = [c for c in blocks if (c.codes >= 0).all() and c.in_blocks and self.rows / c.runs >= MIN_RUN]
@@ -754,13 +754,15 @@ class _Proposer:
     # ── channel and values ──────────────────────────────────────────────────────────────────────────────────────────
 
     def find_channel(self) -> None:
-        """Propose the columns of channels and of positions such as depths; collect the possible columns of values.
+        """Propose a column of channels and one of positions, such as depths, and set what later steps choose from.
 
-        The latter, `self.maybe_values`, are the columns of numbers that vary within series, coordinates included, but
-        not the channel, ids, outcomes, standard errors, limits and flags. Unless no other column would be left, those
-        are removed that hold codes, count measurements or rows, or repeat another column or the time.
+        The proposals go to `self.given`, under "channel" and "positions". These are set, each of names of columns:
 
-        Also sets `self.errors`, `self.limits`, `self.flags`, `self.coordinates` and `self.value_of`.
+        - `self.errors`: standard errors; `self.value_of`: {such a column: its column of values}.
+        - `self.limits`, `self.flags`, `self.coordinates`: limits; flags; coordinates such as latitudes.
+        - `self.maybe_values`, of columns themselves: possible values. They are numbers that vary within series, and
+          none of the above but coordinates. Codes, counts of rows or measurements, and copies of another column or of
+          the time are removed, if a column is left then.
         """
         self.value_of = _errors_by_name(self.unused.values())
         means = any(c.words and MEANS.issuperset(c.words) for c in self.unused.values())  # next to which sd is an error
