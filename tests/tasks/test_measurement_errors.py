@@ -97,8 +97,8 @@ def test_the_error_is_part_of_the_likelihood(trained):
 @pytest.mark.parametrize(
     ("change", "parts"),
     [
-        (lambda data: data.with_values(["sigma", "flux"]), ["'sigma', 'flux'", "errors last"]),
-        (lambda data: data.with_values(["flux"]), ["'sigma'", "'flux'", "one error for each value"]),
+        (lambda data: data.with_values(["sigma", "flux"]), ["'sigma', 'flux'", "all values first"]),
+        (lambda data: data.with_values(["flux"]), ["'sigma'", "'flux'", "one error for each of them"]),
         (lambda data: replace(data, values=data.values * [1, -1]), ["'sigma'", "negative"]),
     ],
 )
