@@ -177,9 +177,9 @@ def test_a_feature_is_its_formula(feature, with_errors):
     number = len(courses)
     for order in (np.arange(number), np.random.default_rng(0).permutation(number)):
         groups = grouped(courses, order)
-        found = groups.to_all_groups(feature.compute(groups))
-        np.testing.assert_allclose(found[:number], expected, rtol=1e-7, atol=1e-9)
-        assert np.isnan(found[number])  # a group without observations
+        computed = groups.to_all_groups(feature.compute(groups))
+        np.testing.assert_allclose(computed[:number], expected, rtol=1e-7, atol=1e-9)
+        assert np.isnan(computed[number])  # a group without observations
     assert np.isfinite(expected).sum() > number / 4
     assert len({np.round(one, 9) for one in expected if np.isfinite(one)}) > 1
 
@@ -327,31 +327,31 @@ def black_body(*seen, kelvin=10_000.0, names=("flux", "flux_err"), bands="ugrizy
     return SeriesDataset.from_arrays(times, values, channels, value_names=names, static=columns)
 
 
-def found_at_rest(z, dust=0.0, **options):
+def features_at_rest(z, dust=0.0, **options):
     table, names = features(black_body((z, dust), **options))
-    found = {name: number for name, number in zip(names, table[0], strict=True) if name.startswith("rest: ")}
-    assert len(found) == len(FEATURES) + 3 * len(DAYS) + 4 * len(PHASES)
-    return {name.removeprefix("rest: flux "): number for name, number in found.items()}
+    rest = {name: number for name, number in zip(names, table[0], strict=True) if name.startswith("rest: ")}
+    assert len(rest) == len(FEATURES) + 3 * len(DAYS) + 4 * len(PHASES)
+    return {name.removeprefix("rest: flux "): number for name, number in rest.items()}
 
 
 def test_a_light_curve_at_rest_by_hand():
-    found = found_at_rest(0.5, 0.2)
-    assert found["count"] == 81 and found["max"] == pytest.approx(1, rel=1e-3)
-    assert (found["time of max"], found["span"]) == (pytest.approx(150), pytest.approx(400))
-    assert (found["rise from 0.5"], found["fall to 0.5"]) == (pytest.approx(25), pytest.approx(25))
-    assert found["course from -5 days"] == pytest.approx((1 + 2 * np.exp(-1 / 36)) / 3, abs=0.002)
-    assert found["course from 250 days"] == pytest.approx(0, abs=1e-3) and found["noise from 120 days"] < 1e-3
-    assert np.isnan(found["course from 500 days"]) and found["signal from -5 days"] > 50
-    assert found["temperature of all"] == pytest.approx(4, abs=0.02) and found["misfit of peak"] < 1
-    assert found["error of temperature of all"] < 0.02 and np.isnan(found["temperature of end"])
+    rest = features_at_rest(0.5, 0.2)
+    assert rest["count"] == 81 and rest["max"] == pytest.approx(1, rel=1e-3)
+    assert (rest["time of max"], rest["span"]) == (pytest.approx(150), pytest.approx(400))
+    assert (rest["rise from 0.5"], rest["fall to 0.5"]) == (pytest.approx(25), pytest.approx(25))
+    assert rest["course from -5 days"] == pytest.approx((1 + 2 * np.exp(-1 / 36)) / 3, abs=0.002)
+    assert rest["course from 250 days"] == pytest.approx(0, abs=1e-3) and rest["noise from 120 days"] < 1e-3
+    assert np.isnan(rest["course from 500 days"]) and rest["signal from -5 days"] > 50
+    assert rest["temperature of all"] == pytest.approx(4, abs=0.02) and rest["misfit of peak"] < 1
+    assert rest["error of temperature of all"] < 0.02 and np.isnan(rest["temperature of end"])
 
 
 @pytest.mark.parametrize("kelvin", [5000, 10_000, 20_000])
 def test_features_at_rest_depend_on_the_source_alone(kelvin):
-    near, far = found_at_rest(0.2, kelvin=kelvin), found_at_rest(0.8, 0.3, kelvin=kelvin)
+    near, far = features_at_rest(0.2, kelvin=kelvin), features_at_rest(0.8, 0.3, kelvin=kelvin)
     for phase in ("all", "rise", "peak", "fall"):
-        for found in (near, far):
-            assert found[f"temperature of {phase}"] == pytest.approx(np.log10(kelvin), abs=0.03)
+        for rest in (near, far):
+            assert rest[f"temperature of {phase}"] == pytest.approx(np.log10(kelvin), abs=0.03)
     alike = ["span", "time of max"]
     alike += ["max", "rise from 0.5", "fall to 0.2", "course from 10 days"] * (kelvin == 10_000)
     for name in alike:
@@ -360,10 +360,10 @@ def test_features_at_rest_depend_on_the_source_alone(kelvin):
 
 def test_what_cools_is_seen_to_cool():
     kelvin = np.where(np.arange(81) > 31, 6000, 20_000)
-    found = found_at_rest(0.3, kelvin=kelvin)
-    assert found["temperature of rise"] == pytest.approx(np.log10(20_000), abs=0.03)
-    assert found["temperature of fall"] == pytest.approx(np.log10(6000), abs=0.03)
-    assert found["misfit of all"] > 10 * max(found["misfit of rise"], found["misfit of fall"])
+    rest = features_at_rest(0.3, kelvin=kelvin)
+    assert rest["temperature of rise"] == pytest.approx(np.log10(20_000), abs=0.03)
+    assert rest["temperature of fall"] == pytest.approx(np.log10(6000), abs=0.03)
+    assert rest["misfit of all"] > 10 * max(rest["misfit of rise"], rest["misfit of fall"])
 
 
 @pytest.mark.parametrize(

@@ -787,10 +787,10 @@ LAYOUTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {  # columns, and wh
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_layouts_of_instruments_and_archives(layout, tmp_path):
-    columns, wanted = LAYOUTS[layout]
+    columns, expected = LAYOUTS[layout]
     pd.DataFrame(columns).to_csv(tmp_path / "t.csv", index=False)
     schema = propose(open_source(tmp_path / "t.csv"), TableSchema(), set()).schema
-    assert {name: getattr(schema, name) for name in wanted} == wanted
+    assert {name: getattr(schema, name) for name in expected} == expected
 
 
 def test_what_is_equal_in_all_rows_of_files_is_neither_their_id_nor_their_time(tmp_path):

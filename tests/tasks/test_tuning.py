@@ -91,8 +91,8 @@ def test_with_few_labels_the_head_is_a_logistic_regression_on_maxima(classes, da
     pipeline = fitted.pipeline
     vectors = pipeline.model.norm(torch.tensor(pipeline.embed(data, "max"))).detach().numpy()
     line = make_pipeline(StandardScaler(), LogisticRegression(C=0.1, class_weight="balanced"))
-    wanted = line.fit(vectors, kinds).predict_proba(vectors)  # also of the series that chose the weights
-    assert np.allclose(predict_outputs(pipeline, data), wanted, atol=1e-4)
+    expected = line.fit(vectors, kinds).predict_proba(vectors)  # also of the series that chose the weights
+    assert np.allclose(predict_outputs(pipeline, data), expected, atol=1e-4)
     before = pipeline.pretrained.model.encoder.state_dict()
     assert all(torch.equal(before[name], now) for name, now in pipeline.model.encoder.state_dict().items())
 
