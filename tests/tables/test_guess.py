@@ -607,6 +607,16 @@ def test_words_with_two_senses_are_outcomes_only_where_the_cells_look_so(name, t
     assert [text for text in unsure if repr(name) in text] == [text for text in unsure if "outcome" in text] != []
 
 
+@pytest.mark.parametrize("name", ["is_anomaly", "attack", "fault flag", "isFailure", "alarm"])
+@pytest.mark.parametrize("words", [(0, 1), (False, True)])
+def test_a_label_of_each_time_is_not_read(name, words, tmp_path):
+    table = pd.DataFrame({"datetime": stamps(90), "pressure": DRAW.normal(size=90), "current": DRAW.normal(size=90)})
+    schema, unsure, _ = looked_at(table.assign(**{name: DRAW.choice(words, 90)}), tmp_path)
+    assert schema.values == ("pressure", "current") and any(repr(name) in text for text in unsure)
+    scores = table.assign(**{name: DRAW.normal(size=90)})
+    assert "flag" in name or looked_at(scores, tmp_path)[0].values == ("pressure", "current", name)
+
+
 def test_a_unit_with_points_and_two_units_are_no_words_of_a_name(tmp_path):
     names = ["Flux [0.1-100 GeV](cm-2 s-1)", "Flux Error(cm-2 s-1)", "TS"]
     table = pd.DataFrame(DRAW.uniform(1, 2, (90, 3)), columns=names).assign(time=range(90))

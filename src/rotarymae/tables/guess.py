@@ -73,6 +73,7 @@ LIMIT = re.compile(r"lim\b|\b(limit|limiting|upperlimit|limmag)\b|\b[35] sig(ma)
 SKY = {"ra", "dec"}  # coordinates only together, as Dec may be a month
 COORDINATES = ("ra", "dec", "lat", "lon", "long", "latitude", "longitude", "depth", "x", "y", "z", "altitude")
 OTHER_SENSES = {"discharge", "status", "event", "stay"}  # of a river or a battery, of a device
+LABELS_OF_TIMES = {"anomaly", "attack", "fault", "failure", "alarm"}  # in names of columns of 0 and 1
 
 # Words in the names of columns that say how long something lasted, and whether its end was seen.
 DURATION = {"time", "days", "weeks", "months", "years", "hours", "duration", "survival", "lifetime", "futime", "tte"}
@@ -742,14 +743,16 @@ class _Proposer:
         return label, group
 
     def is_outcome(self, column: Column) -> bool:
-        """Return whether a column of numbers that change within series is called like an outcome, such as died.
+        """Return whether a column of numbers that change within series is called like an outcome, or labels each time.
 
-        Some names have another sense, as discharge of a river. These count only if the column has at most two different
-        numbers per series, on average, or few in all.
+        - It is called like an outcome, such as died. Some names have another sense, as discharge of a river. These
+          count only if the column has at most two different numbers per series, on average, or few in all.
+        - It holds at most two different whole numbers and is called like a label of times, such as is_anomaly.
         """
         several = count_keys(self.series, column.codes) > 2 * count_keys(self.series) and not column.names_classes
         measured = several and OUTCOMES.intersection(column.words) <= OTHER_SENSES
-        return looks_like_outcome(column.name) and not measured
+        labels = column.whole and column.distinct <= 2 and not LABELS_OF_TIMES.isdisjoint(column.words)
+        return (looks_like_outcome(column.name) and not measured) or labels
 
     # ── channel and values ──────────────────────────────────────────────────────────────────────────────────────────
 
