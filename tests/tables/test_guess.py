@@ -607,6 +607,14 @@ def test_words_with_two_senses_are_outcomes_only_where_the_cells_look_so(name, t
     assert [text for text in unsure if repr(name) in text] == [text for text in unsure if "outcome" in text] != []
 
 
+@pytest.mark.parametrize("names", [("Month", "Day"), ("mo", "dd")])
+def test_a_month_and_a_day_want_a_year(names, tmp_path):
+    when = pd.date_range("1973-05-01", periods=90)
+    table = pd.DataFrame({"Wind": DRAW.normal(size=90), names[0]: when.month, names[1]: when.day})
+    with pytest.raises(InputError, match=f"'{names[0]}' and '{names[1]}' are dates without a year: add a column"):
+        looked_at(table, tmp_path)
+
+
 @pytest.mark.parametrize("name", ["is_anomaly", "attack", "fault flag", "isFailure", "alarm"])
 @pytest.mark.parametrize("words", [(0, 1), (False, True)])
 def test_a_label_of_each_time_is_not_read(name, words, tmp_path):

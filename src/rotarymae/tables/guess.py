@@ -383,11 +383,12 @@ class _Proposer:
         other column of numbers is left.
 
         Raises:
-            InputError: no column could hold times ("no-time"); dates may be written in several formats, and the user
-                did not name their column ("time-text").
+            InputError: no column could hold times, or dates lack the year ("no-time"); dates may be written in several
+                formats, and the user did not name their column ("time-text").
         """
         if "time" not in self.named:
             self.take("time", self.likely_time())
+            self.refuse_dates_without_year()
             if "time" not in self.given:
                 melt = sum(bool(TIME_NAME.fullmatch(name)) for name in self.columns) > len(self.columns) / 2
                 advice = " The names of its columns are times: make a row of each first (pandas.melt)." if melt else ""
@@ -453,6 +454,21 @@ class _Proposer:
             steps = np.diff(spent)[np.diff(time.codes) == 0]
             return bool(len(steps) and (known >= 0).all() and (known < 1).all() and (steps > 0).all())
         return False
+
+    def refuse_dates_without_year(self) -> None:
+        """Raise InputError ("no-time") if the time holds days of the month, and the table months but no years.
+
+        Columns of these are known by their names (`DATE_PARTS`); months must hold numbers from 1 to 12, and days from 1
+        to 31.
+        """
+        time = self.column("time")
+        names = {name.lower(): name for name in self.columns}
+        year, month, day = (next((w for w in DATE_PARTS[p][0] if w in names), "") for p in ("year", "month", "day"))
+        if time is None or time.name != names.get(day) or year or not month:
+            return
+        if set(self.columns[names[month]].known) <= {*range(1, 13)} and set(time.known) <= {*range(1, 32)}:
+            text = f"{names[month]!r} and {time.name!r} are dates without a year: add a column of years, or name"
+            raise InputError(f"{text} another time by --time. There are {self.described(self.columns)}", code="no-time")
 
     def likely_time(self) -> Column | None:
         """Return the column that is most likely the time, of those not used so far; None if no column may be.
