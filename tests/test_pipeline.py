@@ -229,7 +229,7 @@ def test_a_changed_description_is_named(folder, name, change, parts):
             2,
             "Regressor",
             NumberTargets((0.0,), (1.0,)),
-            ["Regressor of 1 outputs", "Regressor of 2 outputs: labels and model are from different runs"],
+            ["Regressor of 1 outputs", "Regressor of 2 outputs; take labels and model from one run"],
         ),
         (2, "Classifier", ClassLabels(("a", "b")), ["Classifier of 2 outputs", "Classifier of 3"]),
         (2, "Classifier", NumberTargets((0.0,) * 3, (1.0,) * 3), ["regression", "Regressor of 3", "Classifier of 3"]),

@@ -224,7 +224,8 @@ def _with_joint(bank: Bank, times: Tensor, channels: Tensor, values: Tensor, rea
 
     They are fitted to series of 2 to 12 channels and at most 320 observations; if there are none, the bank is returned
     unchanged. In these series the prediction of an observation from the others (`left_out`) becomes a mixture: that
-    from its own channel, and that from all channels. The other arguments are those of `fit_bank`.
+    from its own channel, and that from all channels. The other arguments, each [B, N], describe the observations to
+    which the bank was fitted, as in `fit_bank`; `real` is False at padding.
     """
     groups, count = bank.groups, real.sum(1)
     observed = (groups.lookup >= 0).sum(1)
@@ -448,8 +449,13 @@ class AnySeries(MaskedAutoencoder):
     ) -> Float[Tensor, "B M V P"]:
         """Return a prediction, standardised, at each of M positions: the 3 parameters of Student's t, [B, M, 1, 3].
 
-        They are explained in `likelihoods.StudentT`; the first is the mean. A position is (time, channel), channels
-        counting from 1. Arguments are those of `MaskedAutoencoder.decode`, unchecked; `target_mask` has no effect.
+        They are explained in `likelihoods.StudentT`; the first is the mean. No argument is checked.
+
+        Args:
+            context: the encoded visible tokens of B series, as the method `context` returns them.
+            positions: where to predict, (time, channel), channels counting from 1.
+            padding: True where there is no position; None when all are positions.
+            target_mask: not used.
         """
         real = positions.new_ones(positions.shape[:2], dtype=torch.bool) if padding is None else ~padding
         with torch.no_grad():

@@ -260,20 +260,19 @@ class Calibration(nn.Module):
         return (total / count).amin(1).clamp(min=1e-12)[group]
 
     def _minimise(self, loss: Callable[[Tensor, Tensor, Tensor], Tensor], columns: slice) -> tuple[Tensor, Tensor]:
-        """Fit `freedom` and some of the coefficients by L-BFGS, and store them: minimise a loss plus penalties.
+        """Fit some columns of `knots` and `offsets`, and `freedom`, by L-BFGS, and store them.
 
-        Penalties keep the curves of coefficients over distance smooth, and all coefficients near the prior. During the
-        fit there are T + 1 traits, numbers that describe a channel. The last is 1 for series that the model was trained
-        on, else 0; its coefficients say how the model's errors differ there, and are not stored.
+        What is minimised is a loss plus penalties, which keep coefficients smooth over distance, and near the prior.
+        Meanwhile a channel is described by one trait (number) more than the stored T: 1 for series that the model was
+        trained on, else 0. Its coefficients say how the model's errors differ there, and are not stored.
 
         Args:
-            loss: returns a scalar for knots [3, K, T + 1, C], offsets [outputs, C] and freedom [3], which the class
-                describes.
-            columns: which of the C coefficients are fitted; other columns of knots and offsets stay as stored. All of
-                `freedom` is fitted, beginning at its prior.
+            loss: called with (knots, offsets, freedom); returns a scalar.
+            columns: which of the C coefficients of a prediction are fitted; the others stay as stored.
 
         Returns:
-            The fitted knots [3, K, T + 1, C] and offsets [outputs, C], with all columns.
+            knots: [3, K, T + 1, C], the coefficients by side of the observations, distance to them and trait.
+            offsets: [outputs, C], what is added to them for each pair of channel and value column.
         """
         gap = torch.zeros_like(self.knots[:, :, :1])
         start = torch.cat([self.knots, gap], 2)

@@ -163,7 +163,7 @@ class RoMAEConfig:
     neighbours: bool = False
 
     def __post_init__(self) -> None:
-        """Raise InputError for values that the class refuses; turn numpy's scalars into Python's."""
+        """Raise InputError for wrong types, values out of range, or sizes that do not fit; convert numpy's scalars."""
         check_fields(self, RANGES)
         if self.position_encoding != "rotary" and self.p != type(self).p:
             raise InputError(
@@ -232,11 +232,11 @@ class RoMAEConfig:
 
     @classmethod
     def _widened_heads(cls, sizes: dict[str, Any], changes: dict[str, Any]) -> dict[str, int]:
-        """Return {field: width} for the widths that must grow so that head_dim is a multiple of 2 · axes, for p-RoPE.
+        """Return larger widths, {field: width}, with which each head has a multiple of 2 · axes channels, for p-RoPE.
 
-        The fields are "embed_dim" and "decoder_embed_dim"; the dictionary is empty if neither must grow. A width stays
-        if `changes` sets it or its number of heads. Both stay if positions are not rotary, or if the number of axes is
-        no positive integer (`RoMAEConfig` refuses that).
+        The fields are "embed_dim" and "decoder_embed_dim", without those that are large enough. A width also stays if
+        `changes` sets it or its number of heads. Both stay if positions are not rotary, or if the number of axes is no
+        positive integer (`RoMAEConfig` refuses that).
 
         Args:
             sizes: {field: value} of the named size.

@@ -105,7 +105,8 @@ class Ensemble(Pipeline):
     def every(self, X: Any, on_step: Any = None) -> dict[str, np.ndarray]:
         """Return {method: outputs [S, K]}: predictions by the network, by each method next to it, and by all combined.
 
-        Arguments and outputs are those of the method `outputs`. Methods that some fold lacks are left out.
+        The K columns are those of the method `outputs`. Methods that some fold lacks are left out. `X` are S series, in
+        any form that `dataset` reads; `on_step` is called with (batches done, batches in all) of each fold anew.
         """
         dataset, labels = self.dataset(X), self.require_labels()
         each = [(member.labels, member.every(dataset, on_step)) for member in self.members]

@@ -30,9 +30,9 @@ class RotaryMAEError(Exception):
     def __init__(
         self, message: object = "", *, code: str = "invalid", settings: Sequence[tuple[str, object]] = ()
     ) -> None:
-        """Keep code, settings and message, as the class describes them.
+        """Keep the message, its code (kebab-case name of the kind of error), and settings that would avoid the error.
 
-        The message is cut to about 2,000 characters, and unprintable ones are escaped.
+        Settings are pairs (option, value). The message is cut to about 2,000 characters; unprintable ones are escaped.
         """
         text, half = str(message), LONGEST_MESSAGE // 2
         if len(text) > LONGEST_MESSAGE:

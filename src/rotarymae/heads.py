@@ -322,8 +322,10 @@ class Classifier(_PooledHead):
     ) -> None:
         """Put a head with `classes` outputs, the logits, on an encoder.
 
-        `members` is the number of networks, of which all but the first are copies of encoder and head; their
-        probabilities are averaged. The class describes the arguments, and what is refused with an InputError.
+        `pool` ("cls", "mean", "max" or "attention") makes one vector of a row's tokens, of which training drops the
+        share `dropout`; the head also reads `static_features` numbers. `members` is the number of networks, of which
+        all but the first are copies of encoder and head; their probabilities are averaged. An argument out of its range
+        raises InputError.
         """
         RANGES["classes"].check("classes", classes)
         super().__init__(encoder, classes, pool, dropout, static_features, members)

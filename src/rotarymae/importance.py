@@ -31,8 +31,8 @@ def importance(pipeline: Pipeline, dataset: SeriesDataset, on_step: Any = None) 
       observations. It is negative for observations that speak against this class.
     - Numbers: how far the prediction moves, in standard deviations of the training targets (root mean square over
       outputs).
-    - Time to an event: by how much the expected time gets shorter, in the table's unit. It is negative for observations
-      that raise the risk.
+    - Time to an event: by how much the expected time gets shorter without it, in the table's unit. It is negative for
+      observations that raise the risk.
 
     A series of a single observation gets [NaN]. Other methods in the pipeline (boosted trees) are not used.
 

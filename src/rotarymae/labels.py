@@ -317,7 +317,7 @@ class NumberTargets(Target):
         return len(self.mean)
 
     def encode(self, targets: np.ndarray) -> np.ndarray:
-        """Return standardised targets [S] or [S, outputs] as float32 [S, outputs]; NaN stays. Raises as `truth`."""
+        """Return targets [S] or [S, outputs] standardised, float32 [S, outputs]; `truth` says what is refused."""
         return ((self.truth(targets) - np.array(self.mean)) / np.array(self.std)).astype(np.float32)
 
     def truth(self, targets: np.ndarray) -> np.ndarray:

@@ -102,8 +102,8 @@ class Likelihood(ABC):
         Args:
             parameters: P of each value's distribution.
             log_variance: logarithm of the variance of the noise, for all values or for each.
-            normal: True for normal noise, such as a measurement error, which makes heavy tails lighter; False changes
-                only the width of the distribution, not its shape.
+            normal: True for normal noise, such as a measurement error: heavy tails get lighter. False changes only the
+                width of the distribution, not its shape.
         """
 
     @abstractmethod
@@ -209,7 +209,7 @@ class Density(Likelihood):
     ) -> Float[Tensor, "*shape"]:
         """Return the negative logarithm, in nats, of the probability density of each target.
 
-        For a limit, it is that of the probability that the value lies beyond the limit, on the side of `sides`.
+        For a limit ("<5"), return that of the probability that the value lies beyond it, on the side that `sides` says.
 
         Args:
             parameters: P of each value's predicted distribution.

@@ -57,10 +57,10 @@ class Masking:
             tokens: the batch, B rows of N tokens; axis 0 of positions is time, and the last of several axes is the
                 channel.
             noise: function from n to uniform random numbers [B, n] in [0, 1); None means torch's global generator.
-            phase: lets rows of nearly equal length hide nearly equal shares, so that a batch of them has little
-                padding. The share is a wave between low and high of `ratio` over log2(number of tokens); `phase`, from
-                0 to 1, shifts the wave. All batches of an epoch have the same phase; over the epochs every row hides
-                all shares. None draws each row's share at random. There is no effect if `ratio` is one number.
+            phase: a number from 0 to 1 for each epoch. Rows of nearly equal length then hide nearly equal shares, so
+                that a batch of them has little padding: the share goes up and down between the two numbers of `ratio`
+                as log2(tokens of the row) + phase grows. Over the epochs every row hides all shares. None draws each
+                row's share at random. There is no effect if `ratio` is one number.
 
         Raises:
             InputError: kind "channels" for tokens with one position axis.
@@ -92,7 +92,7 @@ Shares = Callable[[], tuple[Share, Float[Tensor, "B N"]]]  # draws (share to hid
 def _ratio(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tensor, "B N"]:
     """Hide single tokens, drawn uniformly: ceil(share · real tokens) of each row (section 4.1 of arXiv:2505.20535).
 
-    At least one real token stays visible, so that a row of one token hides nothing. `shares` draws the share and a
+    At least one real token stays visible, so that a row of one token hides nothing. `shares()` returns the share and a
     random number for each token; `noise` is not used. Returns the mask of the N tokens in B rows, True where hidden,
     never on padding.
     """
@@ -138,8 +138,8 @@ def _blocks(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tensor,
 def _rows(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tensor, "B N"]:
     """Hide whole times, with all their tokens: ceil(share · distinct times) of each row. At least one stays visible.
 
-    Axis 0 of positions is time. `shares` draws the share and random numbers; `noise` is not used. Returns the mask of
-    the N tokens in B rows, True where hidden, never on padding.
+    Axis 0 of positions is time. `shares()` returns the share and random numbers; `noise` is not used. Returns the mask
+    of the N tokens in B rows, True where hidden, never on padding.
     """
     return _hide_groups(tokens, 0, *shares())
 
@@ -147,9 +147,9 @@ def _rows(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tensor, "
 def _channels(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tensor, "B N"]:
     """Hide whole channels, with all their tokens: ceil(share · channels present) of each row; at least one stays.
 
-    The last axis of positions is the channel; InputError is raised for tokens with one axis. `shares` draws the share
-    and random numbers; `noise` is not used. Returns the mask of the N tokens in B rows, True where hidden, never on
-    padding.
+    The last axis of positions is the channel; InputError is raised for tokens with one axis. `shares()` returns the
+    share and random numbers; `noise` is not used. Returns the mask of the N tokens in B rows, True where hidden, never
+    on padding.
     """
     if tokens.axes < 2:
         raise InputError(
@@ -162,8 +162,8 @@ def _channels(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tenso
 def _future(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tensor, "B N"]:
     """Hide the tokens in the last part of each row's span of time, to learn forecasting.
 
-    The span reaches from the first to the last real token of the row, and the part is a share of it, which `shares`
-    draws; `noise` is not used. Axis 0 of positions is time, and a row of one time hides nothing. Returns the mask of
+    The span reaches from the first to the last real token of the row, and the part is a share of it, which `shares()`
+    returns; `noise` is not used. Axis 0 of positions is time, and a row of one time hides nothing. Returns the mask of
     the N tokens in B rows, True where hidden, never on padding.
     """
     share, _ = shares()

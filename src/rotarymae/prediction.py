@@ -50,8 +50,13 @@ def predict_outputs(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = None
 def predict_and_embed(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """Return a fine-tuned network's predictions [S, K] and embeddings [S, D] of S series, computed in one pass.
 
-    Predictions, arguments and errors are those of `predict_outputs`. An embedding is the vector that the head of the
-    network reads; of several networks, the head of the first. For long series it is averaged over their pieces, too.
+    Predictions, and errors, are those of `predict_outputs`. An embedding is the vector that the head of the network
+    reads; of several networks, the head of the first. For long series it is averaged over their pieces, too.
+
+    Args:
+        pipeline: has the fine-tuned network.
+        dataset: the S series or arrays.
+        on_step: called with (batches done, batches in all), for progress bars; None for none.
     """
 
     def read(model: torch.nn.Module, batch: Batch) -> list[tuple[Tensor, Tensor]]:

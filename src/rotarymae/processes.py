@@ -182,8 +182,12 @@ def _fit(
 ) -> tuple[Fitted, Float[Tensor, "U D"]]:
     """Do the work of `fit_kernels` for U channels, so few that their matrices fit into a processor's cache.
 
-    Arguments and results are those of `fit_kernels`, but values must be 0 where `real` is False. `periods` are from
-    `find_periods`.
+    `fit_kernels` describes what is returned.
+
+    Args:
+        times, values, noise: n observations of each channel, scaled as for `fit_kernels`; values are 0 at padding.
+        real: False at padding.
+        periods: two of each channel, from `find_periods`.
     """
     n = times.shape[1]
     both = (real[:, :, None] & real[:, None, :]).double()

@@ -388,7 +388,8 @@ def _time_and_channel(
 def write_table(table: pa.Table, path: str | Path) -> None:
     """Write a table to a .csv or .parquet file; an existing file is replaced once the new one is complete.
 
-    The path "-" writes CSV to standard output. Errors are those of `write_parts`.
+    The path "-" writes CSV to standard output. Raises InputError for another suffix or a folder in which nothing can be
+    written, and OSError for a full disk.
     """
     write_parts([table], path)
 

@@ -271,7 +271,7 @@ def read(folder: Path) -> dict[str, Any]:
             model, known = modules.get("autoencoder", modules["model"]), cast(Any, modules.get("preprocessor"))
             if not isinstance(model, MaskedAutoencoder) or getattr(known, "kind", None) != "observations":
                 raise InputError(
-                    "there is a calibration, but the model does not interpolate series: they are from different runs."
+                    "there is a calibration, but the model does not interpolate series; take both from one run."
                 )
             modules["calibration"] = Calibration.of(known, model.likelihood)
     except (InputError, KeyError, TypeError, ValueError, RuntimeError, OverflowError) as error:  # torch's, for size
@@ -306,19 +306,19 @@ def check_parts(pipeline: Pipeline) -> None:
     config, known = encoder_of(pipeline.model).config, pipeline.preprocessor
     of_tokens = operator.attrgetter("features", "axes", "input_features")
     if pipeline.autoencoder is not None and of_tokens(pipeline.autoencoder.config) != of_tokens(config):
-        raise InputError("the autoencoder and the model read tokens of different sizes: they are from different runs.")
+        raise InputError("the autoencoder and the model read tokens of different sizes; take both from one run.")
     if known is not None:
         known.check_statistics()
         if of_tokens(known) != of_tokens(config):
             raise InputError(
                 f"the preprocessor makes tokens of {known.features} features and {known.axes} axes, with "
                 f"{known.input_features} further inputs, but the model reads {config.features} and {config.axes}, with "
-                f"{config.input_features}: they are from different runs."
+                f"{config.input_features}; take both from one run."
             )
         if getattr(pipeline.model, "static_features", 0) != known.static_features and pipeline.labels is not None:
             raise InputError(
                 f"the preprocessor makes {known.static_features} static features, but the model reads "
-                f"{getattr(pipeline.model, 'static_features', 0)}: they are from different runs."
+                f"{getattr(pipeline.model, 'static_features', 0)}; take both from one run."
             )
     if pipeline.calibration is not None:
         pipeline.calibration.check()
@@ -328,7 +328,7 @@ def check_parts(pipeline: Pipeline) -> None:
             raise InputError(
                 f"the labels ({pipeline.labels.task}) need a {pipeline.labels.head.__name__} of "
                 f"{pipeline.labels.outputs} outputs, but the model is a {type(pipeline.model).__name__} of "
-                f"{outputs or 'no'} outputs: labels and model are from different runs."
+                f"{outputs or 'no'} outputs; take labels and model from one run."
             )
 
 

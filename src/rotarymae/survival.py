@@ -173,7 +173,10 @@ class EventTimes(Target):
         return _event_times(targets)
 
     def for_partners(self, truth: np.ndarray) -> np.ndarray:
-        """Return what methods other than the network, such as boosted trees, learn: the weights from `encode`."""
+        """Return what methods other than the network, such as boosted trees, learn: the class weights of `encode`.
+
+        They are [S, classes]; `truth` are the events and durations of the S series.
+        """
         return self.encode(truth)
 
     def objective(self, model: Any, encoded: np.ndarray, config: FitConfig) -> Objective:

@@ -54,7 +54,7 @@ class Tokens:
     check_values: InitVar[bool] = True
 
     def __post_init__(self, check_values: bool) -> None:
-        """Raise InputError for fields that the class refuses; with `check_values`, also set padding to 0."""
+        """Raise InputError for wrong shapes or types; with `check_values` also for NaN, and set padding to 0."""
         _check_shapes(self.values, self.positions, self.padding, self.observed)
         if check_values:
             padding = _check_numbers(self.values, self.positions, self.padding)
@@ -113,7 +113,7 @@ class Tokens:
         Returns
         -------
         Tokens
-            The selected tokens [B, M]; their numbers are not checked again.
+            The selected tokens [B, M]; they are not checked for NaN again.
         """
         if padding is None and self.padding is not None:
             padding = self.padding.gather(1, index)

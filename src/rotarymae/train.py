@@ -709,7 +709,9 @@ def finetune(
             with () all start from `pretrained`.
         ends: [S, k], k times for each series. In each epoch about half of the series, drawn anew, are cut off at one of
             theirs. None cuts none.
-        schedule, how: as for `pretrain`.
+        schedule: called with (objective, examples, validation examples, settings) before each training; returns the
+            settings with another number of steps. None leaves them as they are.
+        how: optional keyword arguments of `training.fit`: folder, resume, on_step and on_resume.
 
     Returns:
         The result: its pipeline predicts labels with the network (or all networks) alone. Its losses are those of the

@@ -113,7 +113,7 @@ class CoxFeatures(Partner):
         return interval_probabilities(_standardised(features, self.center, self.scale) @ self.weight, self.rates)
 
     def save(self, path: Path) -> dict[str, Any]:
-        """Write the arrays to the safetensors file `path`; return `CoxSettings`, as JSON can hold them, for `load`."""
+        """Write the fitted arrays to the safetensors file `path`; return settings for `load`, which JSON can hold."""
         save_arrays(path, {name: getattr(self, name) for name in COX_ARRAYS})
         return asdict(CoxSettings(self.features, self.static))
 

@@ -81,11 +81,13 @@ def decision_weights(
 def _best_for_f1(share: Floats, probabilities: Floats) -> Floats:
     """Return the weights [K] of K classes with which `decide` gets the largest expected F1; the largest weight is 1.
 
-    Weights are tried that favour rare classes more and more: (1 / share) to the powers `EXPONENTS`, from 0 to 1.5. F1
-    is that of the rarer of two classes, or the mean over more. It is computed from expected counts, in which a series
-    belongs to class k with its probability; with true classes, the best weights would be mostly chance if a class is
-    rare. Before that, probabilities are scaled so that the mean of each class is its share in training; the weights
-    include these factors.
+    First each class gets a factor, with which its mean probability is its share in training. Then weights are tried
+    that favour rare classes more and more: (1 / share) to the powers `EXPONENTS`, from 0 to 1.5. The best ones, times
+    the factors, are returned.
+
+    F1 is that of the rarer of two classes, or the mean over more. It is computed from expected counts, in which a
+    series belongs to class k with its probability. With true classes, the best weights for a rare class would be mostly
+    chance.
 
     Args:
         share: [K] share of each class in training; they sum to 1.

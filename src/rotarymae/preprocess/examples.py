@@ -172,9 +172,9 @@ def hide_units(tokens: Tokens, mask: Bool[Tensor, "B K"]) -> tuple[Tokens, Token
 
 
 def cut_tokens(tokens: Tokens, ends: Int[Tensor, "B k"], draw: Noise) -> Tokens:
-    """Augment tokens in order of time: cut about half of the rows early, each after a number of tokens from `ends`.
+    """Augment tokens in order of time: keep only the first tokens of about half of the rows, chosen at random.
 
-    Which rows are cut, and after which of their numbers, is drawn; at least one token of each row stays.
+    How many tokens such a row keeps is drawn from its k numbers in `ends`; it keeps at least one.
 
     Args:
         tokens: [B, N], with padding at the end of rows only.

@@ -212,7 +212,7 @@ def model_checksum(model: Path) -> str:
     """Return a checksum of a model: the SHA-256 of its config.json, which holds the checksums of its other files.
 
     It is a text of hexadecimal digits. For a cross-validation the config.json of all folds are joined. `model` is a
-    folder, or a name for `find_model`, which also says what is raised.
+    folder or a name; InputError is raised if there is no such model.
     """
     configs = sorted(find_model(model).rglob(CONFIG))
     return hashlib.sha256(b"".join(path.read_bytes() for path in configs)).hexdigest()

@@ -273,7 +273,10 @@ def embed_table(
 
     Args:
         table: long (a row per observation), wide (a column per channel) or nested (a row per series, cells are lists).
-        model, pool, stage: as for `embeddings`, where their errors are listed, too.
+        model: a pipeline, or the folder or name of one.
+        pool: how the vectors of a series' observations become one: "mean" or "max" over them, "cls" for the [CLS]
+            token, or "auto" for what the model was trained to use.
+        stage: which model of a pipeline that is loaded is used, "pretrained" or "finetuned".
         layout: columns of the table; None means the same as in the table that the pipeline was trained on.
             `Pipeline.layout` returns these, with changes if wanted.
 

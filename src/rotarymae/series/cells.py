@@ -201,10 +201,11 @@ def numbers(column: pa.Array, name: str, na: Sequence[str] = (), limits: bool = 
 
 
 def _parse_numbers(column: pa.Array, name: str, na: Sequence[str], limits: bool) -> Numbers:
-    """Parse a column of texts for `numbers`, which has the same arguments; return `Numbers`.
+    """Parse a column of texts as numbers, limits ("<0.01", if `limits` is True) or missing cells, for `numbers`.
 
-    A number in `na` that is written otherwise in the column ("-999" and "-999.0") stays among the values. Raises
-    InputError (code "not-numeric") if some texts are not missing, and none of them is a number.
+    A cell is missing if it equals a word of `MISSING` or `na`, letter by letter: with "-999" in `na`, "-999.0" is still
+    a number here. `name` is the column's name, for messages. Raises InputError (code "not-numeric") if some texts are
+    not missing, and none of them is a number.
     """
     for cells in (column, without_missing(trimmed(column), na)):
         with suppress(pa.ArrowInvalid):
@@ -316,7 +317,7 @@ def _with_points(cells: pa.Array) -> tuple[pa.Array, str | None]:
 def _have_codes(cells: pa.Array) -> bool:
     """Return whether texts such as "10127,5" are two numbers, the second a quality code, rather than decimal numbers.
 
-    They are in each of these cases:
+    The answer is True in each of these cases:
 
     - A first number begins with a 0, as in "+0146,5".
     - At least 20 texts have a comma, all of them like "10127,5" (four digits or more, a comma, one digit), and the last

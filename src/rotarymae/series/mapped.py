@@ -49,9 +49,10 @@ class Columns(NamedTuple):
         return self.take(np.repeat(starts - first, lengths) + np.arange(lengths.sum()))
 
     def pieces(self, starts: np.ndarray, lengths: np.ndarray) -> Columns:
-        """Copy runs of observations as `runs` does, or into memory-mapped temporary files.
+        """Copy runs of consecutive observations, one behind the other, into memory or memory-mapped temporary files.
 
-        Files are used for mapped columns, if the runs have more than `SAMPLE` (4,194,304) observations in all.
+        Files are used for mapped columns, if the runs have more than `SAMPLE` (4,194,304) observations in all. `starts`
+        and `lengths`, int [k], are the index of the first observation and the number of observations of each run.
         """
         if not is_mapped(self.times) or lengths.sum() <= SAMPLE:
             return self.runs(starts, lengths)

@@ -143,9 +143,9 @@ class Observations:
 
     @property
     def time_step(self) -> float:
-        """Return the rounding step of the type that the table's times have, in their unit; 0 if it does not matter.
+        """Return the step to which the table's type of numbers rounds times, in their unit; 0 if it is negligible.
 
-        It is the gap between neighbouring floats, of 32 or 64 bits, at the largest |time|. It does not matter for
+        It is the gap between neighbouring floats, of 32 or 64 bits, at the largest |time|. It counts as negligible for
         64-bit floats up to 2^53; beyond are, for example, Unix times in nanoseconds.
         """
         largest = np.abs(self.times[np.isfinite(self.times)]).max(initial=0.0)
@@ -405,7 +405,7 @@ def _named(what: str, names: Iterable[Any]) -> str:
 def _outliers(column: np.ndarray) -> Iterator[float]:
     """Yield values that lie so far from all others that they may be codes for "missing"; see `doubt_missing_codes`.
 
-    The smallest and the largest value are tried, and after each that is yielded also those of the remaining values.
+    The smallest and the largest value are judged. Once one is yielded, those of the remaining values are judged, too.
 
     Args:
         column: values [n] without NaN.

@@ -26,7 +26,7 @@ class Reporter:
     """
 
     def __init__(self, quiet: bool = False, every: float = 60.0) -> None:
-        """Keep `quiet` and `every`, which the class describes, and open the console."""
+        """Open the console; `quiet` is True to print warnings only, `every` the seconds between lines of progress."""
         self.quiet = quiet
         self.every = every
         self.console = Console(stderr=True, highlight=False, markup=False, emoji=False)

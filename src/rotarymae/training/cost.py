@@ -89,7 +89,9 @@ def _memory(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, pretrain
     """Estimate the bytes that a training step keeps for its backward pass, if every example is as long as the longest.
 
     Args:
-        config, sizes, lengths: as for `check_memory`.
+        config: options of the fit; batch sizes and mask ratio are used.
+        sizes: configuration of the model.
+        lengths: [S] number of tokens of each example.
         pretrains: True for pre-training, in which the encoder reads visible tokens only and a decoder follows; False
             for fine-tuning.
     """
@@ -311,9 +313,9 @@ class Plan:
 
         If there is no time for all:
         - with fine-tuning, series stay whole, because a label belongs to a whole series;
-        - else they are cut to the length of which eight could be predicted in the time (with S < 4 series, 2 S), but to
-          at least 2,000 observations;
-        - then as many as there is time for, at least one, are drawn at random by the seed of the fit.
+        - else they are cut to a length of which eight series could be predicted in the time (2 S of them if there are
+          S < 4 series), but never below 2,000 observations;
+        - then as many series as there is time for, at least one, are drawn at random by the seed of the fit.
 
         Returns:
             Ascending indices of the series, and the largest number of observations of a series. None if there is time

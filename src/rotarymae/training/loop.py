@@ -135,7 +135,8 @@ class _Loop:
     ) -> None:
         """Move the model to the default device; create an optimiser and the counters of a new run.
 
-        Arguments are those of `fit`; nothing is written to the folder before `run`.
+        `objective` is the model with its loss. Without `validation` no epoch is evaluated; without `folder` nothing is
+        kept. Nothing is written to the folder before `run`.
         """
         self.objective, self.examples, self.config = objective, examples, config
         self.validation = validation
@@ -159,8 +160,13 @@ class _Loop:
     ) -> TrainResult:
         """Train all epochs, evaluate after each, and save checkpoints; return the history and totals.
 
-        The model ends with the weights that `fit` describes, where the arguments, errors and warnings are described,
-        too. Without a folder no checkpoint is saved, and `resume` and `on_resume` have no effect.
+        The model ends with its last weights; with `keep_best`, with those of the best finite validation loss. Without a
+        folder no checkpoint is saved, and `resume` and `on_resume` have no effect. Errors and warnings are as in `fit`.
+
+        Args:
+            resume: "never" refuses a folder with a run in it; "auto" continues from its checkpoint, if there is one.
+            on_step: called after each step with (step, steps in all, running mean loss); None for none.
+            on_resume: with "auto", called with a sentence that says where training begins; None for none.
         """
         config, state, started = self.config, self.state, time.monotonic()
         if self.run_folder is not None:
@@ -194,7 +200,9 @@ class _Loop:
     def _open(self, folder: RunFolder, resume: str, on_resume: Callable[[str], None] | None) -> None:
         """Lock the folder of the run; if it has a checkpoint, load it into model, optimiser and counters.
 
-        `resume` and `on_resume` (None for none) are those of `fit`, with the same errors.
+        With `resume` "never" a folder with a run in it is refused by an InputError; with "auto" `on_resume`, if not
+        None, is called with a sentence that says where training begins. Raises ModelDirectoryError for a checkpoint
+        that is damaged or does not fit the model.
         """
         folder.open(resume)
         if folder.checkpoint.exists():
