@@ -33,7 +33,7 @@ class Ensemble(Pipeline):
     members: tuple[Pipeline, ...] = ()
 
     def __post_init__(self) -> None:
-        """Replace `members` by copies that have the ensemble's precision."""
+        """Replace `members`, the folds' pipelines, by copies that have the ensemble's precision ("fp32", ...)."""
         super().__post_init__()
         self.members = tuple(replace(member, precision=self.precision) for member in self.members)
 

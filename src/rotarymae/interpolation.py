@@ -114,7 +114,7 @@ def bands_of(
 
     Args:
         likelihood: kind of distribution; one with a spread.
-        parameters: P of the distribution of each of V values at n queries, standardised.
+        parameters: P of the distribution of each of V values at n queries (times to predict at), standardised.
         unscale: turns standardised edges [n, V] into the table's units.
         shares: the probabilities that the intervals hold, such as 0.95.
     """

@@ -103,9 +103,10 @@ class Pipeline:
 
     @property
     def pretrained(self) -> Pipeline:
-        """The pre-trained part: a pipeline whose model is the autoencoder, without labels, partners or static columns.
+        """The pre-trained part: a pipeline whose model is the autoencoder, without what serves labels alone.
 
-        If this pipeline is such a one, it is returned itself. Parts are shared, not copied; the calibration stays.
+        That is the labels, partners (other methods, such as boosted trees) and static columns (one value per series).
+        A pipeline without these is returned itself. Parts are shared, not copied; the calibration stays.
 
         Raises
         ------

@@ -584,8 +584,8 @@ def mix(first: Answer, second: Answer, share: Float[Tensor, "*shape"]) -> Answer
 def _of_channels(table: Float[Tensor, "R 3 C"], channels: Int[Tensor, "R m"]) -> Float[Tensor, "R q m"]:
     """Look up a number for each of m observations, such as an amplitude, under each of q = 6 joint kernels.
 
-    The kernels are 3 shapes, each with 2 correlation matrices, and in the order of `Joint`. The number does not depend
-    on the matrix.
+    A kernel has one of 3 shapes (functions of time) and one of 2 correlation matrices; those of the first shape come
+    first. The number does not depend on the matrix.
 
     Args:
         table: the number for each shape and each of C channels, in each of R series.
@@ -606,8 +606,9 @@ def _coupled(
 ) -> Float[Tensor, "R q a b"]:
     """Return the covariances of a values with b values in each of R series, without noise, under q = 6 joint kernels.
 
-    The kernels are 3 shapes, each with 2 correlation matrices, in the order of `Joint`. Each channel has an unknown
-    mean and an unknown slope, which add to the covariances; slopes of correlated channels are correlated.
+    A kernel has one of 3 shapes (functions of time) and one of 2 correlation matrices; those of the first shape come
+    first. Each channel has an unknown mean and an unknown slope, which add to the covariances; slopes of correlated
+    channels are correlated.
 
     Args:
         distance: times between the a and b values.

@@ -38,6 +38,8 @@ class WindowBlend(NamedTuple):
     def mixed(self, answers: np.ndarray) -> np.ndarray:
         """Return a prediction for each of n queries (times to predict at), [n, V, P]: a weighted mean over windows.
 
+        Windows are the overlapping pieces in which a model reads long series.
+
         Args:
             answers: the m predictions, [m, V, P], in the order of `query`: P numbers for each of V values.
         """

@@ -357,7 +357,7 @@ def test_a_model_answers_tables_with_and_without_limits(tmp_path):
     assert np.array_equal(left_out, numbers.predict(plain, at=at))
     with pytest.warns(InputWarning, match="limits are left out"):
         assert np.array_equal(left_out, numbers.predict(SeriesDataset.from_frame(frame), at=at))
-    with refuses("the data set has limits, and the model was trained without"):
+    with refuses('the data set has limits (values such as "<5"), and the model was trained without'):
         numbers.pipeline_.preprocessor.check(SeriesDataset.from_frame(frame))
     with refuses("limits belong to single observations, and join_times"):
         RoMAEInterpolator(channel="band", join_times=True).fit(frame.assign(band="g"))

@@ -91,7 +91,7 @@ class Partner(Protocol):
                 of the training targets.
 
         Raises:
-            InputError: other channels, value columns or static columns than in training.
+            InputError: other channels, value columns or static columns (one value per series) than in training.
         """
         ...
 

@@ -107,7 +107,7 @@ class CoxFeatures(Partner):
         """Return the probabilities [S, K + 1] of the event in each of K time intervals, and after them, for S series.
 
         Raises:
-            InputError: other channels, value columns or static columns than in training.
+            InputError: other channels, value columns or static columns (one value per series) than in training.
         """
         features, _ = series_features(dataset, self.static, self.features)
         return interval_probabilities(_standardised(features, self.center, self.scale) @ self.weight, self.rates)

@@ -117,8 +117,8 @@ class Predictor:
         """
         if choice not in ("auto", *self.available):
             raise InputError(
-                f"predictor={choice!r} is none of this pipeline's, which are {listed(self.available)} "
-                f"({self.because}); leave it out."
+                f"predictor={choice!r} is not in this pipeline, which has {listed(self.available)} ({self.because}); "
+                "leave it out, or give one of these."
             )
         return self.choice if choice == "auto" else choice
 

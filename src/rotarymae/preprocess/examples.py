@@ -83,14 +83,14 @@ class DatasetExamples:
         self.static = torch.from_numpy(static_features(columns, dataset)) if columns else None
 
     def names(self, index: Sequence[int] | np.ndarray) -> list[str]:
-        """Return the ids of the members at `index`, int [B], as text."""
+        """Return the ids of the members (series or arrays) at `index`, int [B], as text."""
         return [str(name) for name in self.dataset.ids[np.asarray(index, np.int64)]]
 
     def tokens(self, index: np.ndarray, epoch: int | None) -> Tokens:
         """Return the tokens of the members at `index`, int [B], before tokens are hidden, dropped or made noisy.
 
-        The epoch seeds the random choices of `transform`, the augmentation of arrays. Epoch None means evaluation,
-        without augmentation. Raises InputError for NaN or infinity.
+        Members are series or arrays. The epoch seeds the random choices of `transform`, the augmentation of arrays.
+        Epoch None means evaluation, without augmentation. Raises InputError for NaN or infinity.
         """
         if self.transform is None or epoch is None:
             return self.preprocessor.tokens_of(self.dataset, index)
@@ -100,9 +100,10 @@ class DatasetExamples:
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
         """Return the batch of the members at `index`, int [B]: tokens to read, and hidden tokens or targets if any.
 
-        It also has the static features of series, the log standard errors of hidden values, and the `sides` of hidden
-        values (whether they are limits, such as "<5"); each is None if the preprocessor does not use it. A new epoch
-        draws new augmentation and masks. Epoch None means evaluation: no augmentation, and the same masks each time.
+        Members are series or arrays. The batch also has the features of static columns (one value per series), the log
+        standard errors of hidden values, and their `sides` (whether they are limits, such as "<5"); each is None if the
+        preprocessor does not use it. A new epoch draws new augmentation and masks. Epoch None means evaluation: no
+        augmentation, and the same masks each time.
         """
         tokens, masked, errors, sides = self.tokens(index, epoch), None, None, None
         step, at = rounding_step(tokens.length), torch.from_numpy(index)
@@ -146,9 +147,9 @@ class DatasetExamples:
     ) -> tuple[Tokens, Tokens]:
         """Hide tokens of the members at `index`, as `masking` draws them; return (visible tokens, hidden tokens).
 
-        If tokens hold several values of one time, single values are hidden. With epoch None, in evaluation, the same
-        ones are hidden each time. If nothing can be hidden in any of these members, all tokens are visible, and the
-        hidden ones are padding [B, 1].
+        Members are series or arrays. If tokens hold several values of one time, single values are hidden. With epoch
+        None, in evaluation, the same ones are hidden each time. If nothing can be hidden in any of these members, all
+        tokens are visible, and the hidden ones are padding [B, 1].
         """
         # Evaluation draws from a stream of its own: the same masks in every epoch and for every model.
         hidden = counter_uniform(self.seed, -1 if epoch is None else epoch, index)

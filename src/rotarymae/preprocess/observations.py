@@ -207,7 +207,7 @@ class ObservationPreprocessor(Preprocessor):
         errors: Sequence[str] = (),
         **settings: Any,
     ) -> ObservationPreprocessor:
-        """Create a preprocessor with the statistics of a training set, without static columns.
+        """Create a preprocessor with the statistics of a training set, without static columns (one value per series).
 
         Args:
             dataset: the training set; its last value columns are the `errors`.
@@ -301,7 +301,7 @@ class ObservationPreprocessor(Preprocessor):
 
     @property
     def static_features(self) -> int:
-        """Number F of features of each series that a head reads: those of its static columns, 0 without any."""
+        """Number F of features of a series that a head reads, from static columns (one value per series); or 0."""
         return sum(column.width for column in self.static)
 
     def lengths(self, dataset: SeriesDataset) -> np.ndarray:
@@ -480,7 +480,8 @@ class ObservationPreprocessor(Preprocessor):
         refuse_negative(dataset, self.errors)
         if dataset.sides is not None and not self.limits:
             raise InputError(
-                "the data set has limits, and the model was trained without values such as <5; read with --limits drop."
+                'the data set has limits (values such as "<5"), and the model was trained without; leave them out, by '
+                "with_limits(False) or --limits drop."
             )
         self.warn_of_other_times(dataset)
         self.warn_if_far(dataset)

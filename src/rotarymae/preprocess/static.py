@@ -153,7 +153,7 @@ class StaticColumn:
 
 
 def fit_static(dataset: Any, names: Sequence[str]) -> tuple[StaticColumn, ...]:
-    """Return the static columns with these names, fitted on a training set, in the order of `names`.
+    """Fit the static columns (one value per series) `names` to a training set; return them in this order.
 
     Raises InputError for a column that the data set does not have, or that `StaticColumn.fit` refuses.
     """
@@ -174,7 +174,7 @@ def code_features(columns: Sequence[StaticColumn], codes: Float[Tensor, "S K"]) 
 def static_features(columns: Sequence[StaticColumn], dataset: Any) -> np.ndarray:
     """Return what a head reads of every series of a data set, float32 [S, F]: the features of its static columns.
 
-    They stand side by side, in the order of `columns`; without columns F is 0.
+    Such a column has one value per series. Features are in the order of `columns`; without columns F is 0.
 
     Args:
         columns: the fitted columns.
@@ -191,7 +191,7 @@ def static_features(columns: Sequence[StaticColumn], dataset: Any) -> np.ndarray
 
 
 def _column(dataset: Any, name: str) -> np.ndarray:
-    """Return the values [S] of a static column of the data set. Raises InputError if it is absent."""
+    """Return the values [S] of a static column (one value per series). Raises InputError if it is absent."""
     if name not in dataset.static:
         raise InputError(
             f"the data set lacks the static column {name!r}; its static columns are {listed(dataset.static) or 'none'}."

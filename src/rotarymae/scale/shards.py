@@ -251,14 +251,14 @@ Answered = tuple[Shard, str | None]  # the shard, and the reason as text if it c
 
 
 def _in_this_process(work: ShardedJob, shards: Sequence[Shard]) -> Iterator[Answered]:
-    """Load the model, and compute the shards' outputs one by one; yield (shard, None or why it failed) for each."""
+    """Load the model; compute the output of each shard (file) in turn; yield (shard, None or why it failed)."""
     question = work.open()
     for shard in shards:
         yield shard, _answer(question, work.layout, shard)
 
 
 def _in_workers(work: ShardedJob, shards: Sequence[Shard], workers: int) -> Iterator[Answered]:
-    """Compute the outputs of shards in worker processes; yield (shard, None or why it failed) as soon as each is done.
+    """Compute the outputs of shards (files) in worker processes; yield (shard, None or why it failed) as each ends.
 
     There are at most `workers` processes, and at most one per shard; there must be a shard. They share the processor's
     threads; each loads the model once. They end when the generator or this process does.
@@ -290,8 +290,8 @@ _answer_here: Callable[[Shard], str | None]
 def _start(work: ShardedJob, threads: int, ending: Any) -> None:
     """Set up a worker process: load the model, and ignore Ctrl-C, which the parent process handles.
 
-    It sets the global `_answer_here`, the function that computes the output of one shard in this process, and the
-    number of torch's `threads`. The process ends at once when the other end of the connection `ending` is closed, or
+    It sets the global `_answer_here`, which computes the output of one shard (file) in this process, and the number of
+    torch's `threads`. The process ends at once when the other end of the connection `ending` is closed, or
     the parent process ends.
     """
     import torch
@@ -306,7 +306,7 @@ def _start(work: ShardedJob, threads: int, ending: Any) -> None:
 
 
 def _answer_in_worker(shard: Shard) -> Answered:
-    """Compute the output of one shard in a worker process; print its warnings; return (shard, None or why it failed).
+    """Compute the output of a shard (file) in a worker process; print warnings; return (shard, None or why it failed).
 
     The process has been set up by `_start`.
     """
@@ -315,7 +315,7 @@ def _answer_in_worker(shard: Shard) -> Answered:
 
 
 def _answer(question: Question, layout: TableSchema, shard: Shard) -> str | None:
-    """Compute and write the output of one shard; return None, or the reason why that failed.
+    """Compute and write the output of one shard (an input file); return None, or the reason why that failed.
 
     If the output is there by now, nothing is done. Half-written files that killed processes left for this output are
     removed, if they are older than an hour. `layout` are the columns of the input.
