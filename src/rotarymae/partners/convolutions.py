@@ -113,7 +113,7 @@ class RandomConvolutions(Partner):
         seed: int = 0,
         rows: int | None = None,
     ) -> Self:
-        """Draw random kernels and thresholds, and fit a ridge regression from their features to the classes.
+        """Draw thresholds, and which variables each kernel reads; fit a ridge regression from features to classes.
 
         Args:
             task: not read; "classification" is the only task.

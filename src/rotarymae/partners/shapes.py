@@ -209,12 +209,12 @@ class Groups:
 
     @cached_property
     def time_since_peak(self) -> Floats:
-        """Each time minus that of the largest value of its group (a series or a channel), [n]; negative before it."""
+        """Each time minus that of its group's `peak` (of a series or a channel), [n]; negative before it."""
         return self.t - self.t[self.peak][self.group]
 
     @cached_property
     def height(self) -> Floats:
-        """The height of the peak of each group (a series or a channel), [G]: its largest value minus its median."""
+        """The height of each group (a series or a channel), [G]: the value at its peak (`peak`) minus its median."""
         return self.x[self.peak] - self.median
 
     def edges(self, share: float) -> tuple[Integers, Integers]:
