@@ -7,8 +7,7 @@ is never read whole.
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from rotarymae.arrays import ArrayDataset
 from rotarymae.partners.base import Floats
+from rotarymae.partners.light_curves import curve_features, find_sources
 from rotarymae.partners.shapes import FEATURES, Groups, Integers, between, compute, course, divide
 from rotarymae.series import SeriesDataset, error_columns, measured
 
@@ -25,16 +25,6 @@ from rotarymae.series import SeriesDataset, error_columns, measured
 # have: on PhysioNet's 37 variables ten numbers each beat thirteen.
 MAX_NARROW = 12
 REGIONS = 4  # along each axis of a picture
-
-# Light curves at rest. Rubin's filters: wavelength in units of 300 nm, and magnitudes by which a reddening of 1 dims.
-FILTERS, WAVELENGTHS = "ugrizy", np.array([1.22, 1.61, 2.07, 2.52, 2.90, 3.24])
-DIMMING = np.array([4.76, 3.66, 2.70, 2.05, 1.59, 1.31])  # Fitzpatrick (1999)
-FILTER = re.compile(r"(?:(?:lsst|sdss)[ _.-]?)?([ugrizy])'?", re.IGNORECASE)
-REDSHIFT = re.compile(r"redshift|(host(gal)?_?)?((spec|photo?)_?)?z(_?(spec|photo?))?", re.IGNORECASE)
-REDDENING = re.compile(r"(mw_?)?e_?\(?b ?-? ?v\)?", re.IGNORECASE)
-KELVIN = np.geomspace(3000, 80000, 40)
-PHASES = {"all": (-60, 200), "rise": (-60, -5), "peak": (-15, 15), "fall": (10, 40), "late": (30, 90), "end": (80, 200)}
-DAYS = (-np.inf, -150, -60, -20, -5, 10, 30, 60, 120, 250, 500)  # beginnings of windows around the peak
 
 
 @singledispatch
@@ -52,22 +42,26 @@ def features(dataset: Any, static: Sequence[str] | None = None) -> tuple[Floats,
       basic ones for other columns.
     - With several channels, "all: channels" counts those in which a series was observed.
     - Limits, such as <5, count as missing, and have features of their own (`limits_of`).
-    - Light curves with a redshift have those of `at_rest`.
+    - Light curves (fluxes with errors in channels named after filters) have those of `curve_features`.
 
     Standard errors of the first value column ("flux_err" of "flux") are read for that column's features, and have none.
 
     Args:
         dataset: a `SeriesDataset` or an `ArrayDataset`. A file is read in parts.
-        static: names of the columns with one value per series in which a redshift is looked for; None means all.
+        static: names of the columns with one value per series among which a light curve's redshift and reddening are
+            looked for; None means all.
     """
     names = tuple(str(name) for name in dataset.value_names)
-    source = _source(dataset, dataset.static if static is None else static)
+    sources = find_sources(dataset, dataset.static if static is None else static)
     out, computed, start = np.zeros((0, 0)), tuple[str, ...](), 0
     for rows in chunks(dataset):  # into one array, as it may be the largest of a fit
         part = _features(rows, names, dataset.channel_names or ("all",))
         at = slice(start, start + rows.num_series)
-        if source is not None:
-            part |= at_rest(rows, names, source[0], source[1][at], source[2][at])
+        if sources is not None:
+            error = rows.values[:, names.index(dict(error_columns(names))[names[0]])]
+            columns = (rows.series, rows.channels, rows.times, rows.values[:, 0], error)
+            of_curve = curve_features(*columns, sources.select(at), rows.num_series)
+            part |= {f"curve: {names[0]} {name}": column for name, column in of_curve.items()}
         if not computed:
             out, computed = np.empty((len(dataset), len(part))), tuple(part)
         np.stack(list(part.values()), 1, out=out[at])
@@ -148,112 +142,6 @@ def limits_of(rows: SeriesRows, v: int, keys: Integers, total: int) -> dict[str,
     return out
 
 
-def _source(dataset: SeriesDataset, static: Iterable[str]) -> tuple[Integers, Floats, Floats] | None:
-    """Return what `at_rest` needs: each channel's index in `FILTERS`, redshifts [S], reddenings E(B - V) [S]; or None.
-
-    None unless
-    - the first value column is named after a flux and has standard errors;
-    - there are two or more channels, all named after filters (g, "LSST g", sdss_g ..);
-    - a column in `static` holds numbers and is named after a redshift (z, redshift, z_spec, hostgal_photoz ..).
-
-    A missing reddening (EBV, mwebv, E(B-V)) counts as 0.
-    """
-    first, filters = dataset.value_names[0], [FILTER.fullmatch(str(one)) for one in dataset.channel_names or ()]
-    index = [FILTERS.index(one[1].lower()) for one in filters if one]
-    columns = [(name, np.asarray(dataset.static[name])) for name in static if name in dataset.static]
-    numbers = [(name, column.astype(np.float64)) for name, column in columns if column.dtype.kind in "fiu"]
-    redshift = next((column for name, column in numbers if REDSHIFT.fullmatch(name)), None)
-    reddening = next((column for name, column in numbers if REDDENING.fullmatch(name)), np.zeros(len(dataset)))
-    flux = "flux" in first.lower() and first in dict(error_columns(dataset.value_names))
-    if redshift is None or not flux or not 2 <= len(filters) == len(index):
-        return None
-    return np.array(index), redshift, np.nan_to_num(reddening)
-
-
-def at_rest(rows: SeriesRows, names: tuple[str, ...], filters: Integers, z: Floats, dust: Floats) -> dict[str, Floats]:
-    """Return features "rest: FLUX .." of a light curve of all filters together, in the rest frame of its source.
-
-    The curve has a point per 4 days with observations: a brightness B with error E. The points have all features of a
-    channel. Windows begin -inf, -150, -60, -20, -5, 10, 30, 60, 120, 250 and 500 days after the peak; each has a
-    "course", mean(B), weighted by 1 / E², over B at the peak; "signal", that mean over its standard error; and
-    "noise", mean((B / E)²).
-
-    B is the brightness of a black body of 10,000 K, sum(w p x) / sum(w p²), and E is 1 / sqrt(sum(w p²)), over the
-    observations of a point. Both are multiplied by the square of the luminosity distance (flat universe, 30 % matter)
-    over 1 + redshift. Fluxes x and errors e are corrected for the dust's extinction, w is 1 / (e² + (x / 20)²), and p
-    is 1 / (l³ (exp(47960 / (l T)) - 1)) at T kelvin and the wavelength l, in units of 300 nm. Times (days) and
-    wavelengths are divided by 1 + redshift.
-
-    Args:
-        rows: observations of S series in C channels.
-        names: names of the value columns: the first holds fluxes, another their standard errors.
-        filters: int [C], the index of each channel's filter in `FILTERS`.
-        z: [S] redshifts. One below 0.003 counts as 0.003; a series in which it is NaN has no such features.
-        dust: [S], the reddening E(B - V) by dust in front of each source.
-    """
-    x, e = rows.values[:, 0], rows.values[:, names.index(dict(error_columns(names))[names[0]])]
-    at = np.flatnonzero(np.isfinite(x) & (e > 0) & np.isfinite(z)[rows.series])
-    series, channel, size = rows.series[at], rows.channels[at], rows.num_series
-    clear = 10 ** (0.4 * DIMMING[filters][channel] * dust[series])
-    x, e, z = x[at] * clear, e[at] * clear, np.maximum(np.nan_to_num(z), 0.003)
-    emitted = WAVELENGTHS[filters] / (1 + z[:, None])
-    days = (rows.times[at] - rows.times[np.searchsorted(rows.series, series)]) / (1 + z[series])
-    opens = (np.diff(series, prepend=-1) != 0) | (np.diff(days // 4, prepend=-1) != 0)
-    w, point, of = 1 / (np.maximum(e, 1e-12) ** 2 + (x / 20) ** 2), np.cumsum(opens) - 1, series[opens]
-
-    def sums(kelvin: float) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return sum(w p²) and sum(w p x) of each point for a temperature."""
-        p = (emitted**-3 / np.expm1(np.minimum(47960 / (emitted * kelvin), 300)))[series, channel]
-        return np.bincount(point, w * p * p, len(of)), np.bincount(point, w * p * x, len(of))
-
-    (known, total), count = sums(10_000), np.bincount(point, minlength=len(of))
-    distance = (1 + z) * z * ((0.3 * (1 + z[:, None] * (np.arange(64) + 0.5) / 64) ** 3 + 0.7) ** -0.5).mean(1)
-    unit = (distance**2 / (1 + z))[of]
-    g = Groups(of, size, np.bincount(point, days) / count, unit * divide(total, known), unit / np.sqrt(known))
-    out = compute(g)
-    out |= temperatures(sums, np.bincount(point, w * x * x, len(of)), count - 1, of, g.time_since_peak, size)
-    window = of * len(DAYS) + np.searchsorted(DAYS[1:], g.time_since_peak, side="right")
-    parts = (np.bincount(window, one, size * len(DAYS)) for one in (None, g.e**-2, g.x / g.e**2, (g.x / g.e) ** 2))
-    count, known, total, squares = (part.reshape(size, len(DAYS)) for part in parts)
-    course = divide(divide(total, known), g.to_all_groups(g.x[g.peak])[:, None])
-    tables = {"course": course, "signal": divide(total, np.sqrt(known)), "noise": divide(squares, count)}
-    out |= {f"{key} from {day} days": table[:, d] for key, table in tables.items() for d, day in enumerate(DAYS)}
-    return {f"rest: {names[0]} {key}": column for key, column in out.items()}
-
-
-def temperatures(
-    sums: Callable[[float], tuple[Any, Any]], chi: NDArray[Any], spare: Integers, of: Integers, days: Floats, size: int
-) -> dict[str, Floats]:
-    """Return the temperature of the black body that explains the fluxes of a light curve at rest, by its phase.
-
-    Phases are days from the peak: "all" -60 to 200, "rise" -60 to -5, "peak" -15 to 15, "fall" 10 to 40, "late"
-    30 to 90, "end" 80 to 200. In a phase all points share the temperature T, and each has a brightness b of its own, at
-    least 0, which makes chi² = sum(w (x - b p)²) least (w, x and p as in "rest: .."). "temperature" is the mean of
-    log10(T) from 3,000 to 80,000 K, weighted by exp(-chi² / 2); "error of temperature" is its standard deviation;
-    "misfit" is the least chi² per degree of freedom; "strength" is sqrt(sum(w x²) - least chi²). The first three are
-    NaN if the strength is at most 3, or if no point of the phase has two observations.
-
-    Args:
-        sums: returns sum(w p²) and sum(w p x) of each of P points for a temperature in kelvin (see `at_rest`).
-        chi, spare: [P], sum(w x²) of each point, and its number of observations less one.
-        of, days, size: [P], each point's series, 0 .. size - 1, and its days from the peak; and the number of series.
-    """
-    explained = [divide(np.maximum(total, 0) ** 2, known) for known, total in map(sums, KELVIN)]
-    out, level = dict[str, Floats](), np.log10(KELVIN)
-    for phase, (low, high) in PHASES.items():
-        at = (days >= low) & (days < high)
-        gain = np.stack([np.bincount(of[at], one[at], size) for one in explained])
-        whole, freedom = np.bincount(of[at], chi[at], size), np.bincount(of[at], spare[at], size)
-        best = gain.max(0)
-        chance = np.exp((gain - best) / 2) / np.exp((gain - best) / 2).sum(0)
-        mean, seen = level @ chance, (best > 9) & (freedom > 0)
-        error = np.sqrt(((level[:, None] - mean) ** 2 * chance).sum(0))
-        columns = {"temperature": mean, "error of temperature": error, "misfit": divide(whole - best, freedom)}
-        out |= {f"{key} of {phase}": np.where(seen, column, np.nan) for key, column in columns.items()}
-        out[f"strength of {phase}"] = np.sqrt(best)
-    return out
-
-
 def _described(function: Callable[..., Any]) -> str:
     """Return a feature's description for the docs: its function's docstring before "Args:", without "Return"."""
     text = " ".join((function.__doc__ or "").partition("Args:")[0].split()).removeprefix("Return ")
@@ -265,8 +153,7 @@ FORMULAS: dict[str, str] = {one.name: one.formula for one in FEATURES} | {
     "course, signal of course": _described(course),
     "share of .. limits, tightest .. limit": _described(limits_of),
     "A - B: relative .., time of max": _described(between),
-    "rest: ..": _described(at_rest),
-    "rest: temperature, error of temperature, misfit, strength": _described(temperatures),
+    "curve: ..": _described(curve_features),
 }
 
 

@@ -1,0 +1,345 @@
+"""Features of light curves: a Gaussian process makes one smooth curve of the fluxes in all filters of a source.
+
+The curve depends on time and wavelength, so each filter's observations tell about the others, also at times when only
+one was observed. Boone (2019), https://doi.org/10.3847/1538-3881/ab5182, does so with a kernel fitted to each object.
+Here few kernels are tried for each, and the likeliest one is taken: that is a hundred times as fast.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from rotarymae.partners.base import Floats
+from rotarymae.partners.shapes import Groups, Integers, compute, divide
+from rotarymae.series import SeriesDataset, error_columns
+
+# Rubin's filters: wavelength in units of 300 nm, and magnitudes by which a reddening of 1 dims.
+FILTERS, WAVELENGTH = "ugrizy", np.array([1.22, 1.61, 2.07, 2.52, 2.90, 3.24])
+DIMMING = np.array([4.76, 3.66, 2.70, 2.05, 1.59, 1.31])  # Fitzpatrick (1999)
+FILTER = re.compile(r"(?:(?:lsst|sdss|ztf)[ _.-]?)?([ugrizy])'?", re.IGNORECASE)
+REDSHIFT = re.compile(r"redshift|(host(gal)?_?)?((spec|photo?)_?)?z(_?(spec|photo?))?", re.IGNORECASE)
+REDDENING = re.compile(r"(mw_?)?e_?\(?b ?-? ?v\)?", re.IGNORECASE)
+LEAST_REDSHIFT = 0.003
+# The kernels that are tried: Matérn 3/2 with each of these lengths in days, and in the logarithm of the wavelength.
+DAYS, RATIOS = (5.0, 12.0, 30.0, 75.0, 180.0), (0.3, 0.9)
+MOST_OBSERVATIONS = 100  # of a series: the strongest half of them, and as many of the others
+LEAST_OBSERVATIONS = 3
+STEP = 20  # series are padded to a multiple, so that no result depends on the series beside it
+NUMBERS_PER_PASS = 1 << 19  # numbers in the matrices of one pass: what a processor's cache holds
+NOISE_FLOOR = 0.02  # of a flux, in units of the series' root mean square
+BRIGHT = [FILTERS.index(name) for name in "gri"]  # the filters whose sum is the brightness
+PHASES = (-40, -15, 0, 15, 25, 40, 60, 100, 170)  # days from the peak at which the curve is computed
+SPANS = {"all": (-60, 200), "rise": (-60, -5), "peak": (-15, 15), "fall": (10, 40), "late": (30, 90), "end": (80, 200)}
+KELVIN = np.geomspace(3000, 80000, 40)
+FLUX_ACCURACY = 0.05  # of a flux, and of the curve's brightest filter: no source is exactly as it is described
+POINT = 4  # days whose observations are joined
+FAINTEST, BRIGHTEST = 0.02, 3.0  # of a filter's flux at the peak, as a share of the brightness
+
+
+class Sources(NamedTuple):
+    """What is known of the sources of S light curves, besides their observations.
+
+    Attributes:
+        filters: [C], the index of each channel's filter in `FILTERS`.
+        redshift: [S], NaN where it is missing; None if the table has no such column.
+        reddening: [S], E(B - V) by dust in front of each source; 0 where it is not known.
+    """
+
+    filters: Integers
+    redshift: Floats | None
+    reddening: Floats
+
+    def select(self, series: slice) -> Sources:
+        """Return what is known of some of the sources."""
+        redshift = None if self.redshift is None else self.redshift[series]
+        return Sources(self.filters, redshift, self.reddening[series])
+
+
+class Curves(NamedTuple):
+    """Smooth curves of S sources in six filters, those of `FILTERS`; NaN for a series that is too short.
+
+    Attributes:
+        evidence: [S], logarithm of the likelihood of the fluxes under the curve's kernel over that under noise alone.
+        days, ratio: [S], the kernel's length in days and in the logarithm of the wavelength; means of their logarithms
+            over all kernels, weighted by likelihood.
+        misfit: [S], mean(((x - curve) / error)²) over the observations.
+        scale: [S], root mean square of the fluxes without their errors' share.
+        peak: [S], the time at which the brightness, the curve's sum over g, r and i, is largest.
+        mean, variance: [S, 9, 6], the curve at `PHASES` days from the peak, and the variance of its error.
+    """
+
+    evidence: Floats
+    days: Floats
+    ratio: Floats
+    misfit: Floats
+    scale: Floats
+    peak: Floats
+    mean: Floats
+    variance: Floats
+
+
+def find_sources(dataset: SeriesDataset, static: Iterable[str]) -> Sources | None:
+    """Return what the table knows of its light curves' sources; None if it holds no light curves.
+
+    It holds some if
+    - the first value column is named after a flux and has standard errors;
+    - there are two or more channels, all named after filters (g, "LSST g", sdss_g ..).
+
+    The redshift is the first column in `static` that holds numbers and is named after one (z, redshift, z_spec,
+    hostgal_photoz ..), the reddening likewise (EBV, mwebv, E(B-V)).
+    """
+    first, filters = dataset.value_names[0], [FILTER.fullmatch(str(one)) for one in dataset.channel_names or ()]
+    index = [FILTERS.index(one[1].lower()) for one in filters if one]
+    flux = "flux" in first.lower() and first in dict(error_columns(dataset.value_names))
+    if not flux or not 2 <= len(filters) == len(index):
+        return None
+    columns = [(name, np.asarray(dataset.static[name])) for name in static if name in dataset.static]
+    numbers = [(name, column.astype(np.float64)) for name, column in columns if column.dtype.kind in "fiu"]
+    redshift = next((column for name, column in numbers if REDSHIFT.fullmatch(name)), None)
+    reddening = next((column for name, column in numbers if REDDENING.fullmatch(name)), np.zeros(len(dataset)))
+    return Sources(np.array(index), redshift, np.nan_to_num(reddening))
+
+
+def curve_features(
+    series: Integers, channels: Integers, times: Floats, x: Floats, e: Floats, sources: Sources, size: int
+) -> dict[str, Floats]:
+    """Return features of a light curve of all filters, with the help of a smooth curve through the fluxes.
+
+    The smooth curve is a Gaussian process. The covariance of two fluxes is s² m(days / T) m(|log(wavelength ratio)| /
+    W), with Matérn's function m(u) = (1 + sqrt(3) u) exp(-sqrt(3) u), and s² = mean(x²) - mean(e²). T is one of 5, 12,
+    30, 75 and 180 days, and W 0.3 or 0.9, whichever make the fluxes likeliest. Its peak is that of its sum over g, r
+    and i. A series with more than 100 observations is represented by the 50 of largest x / e and 50 of the others.
+
+    With a redshift, the curve is that of the source at rest: days and wavelengths are divided by 1 + redshift, and
+    fluxes are multiplied by the squared luminosity distance (flat universe, 30 % matter) over 1 + redshift. Fluxes are
+    corrected for the dust in front of the source if its reddening is known.
+
+    - The observations of 4 days are joined into one point, with the brightness sum(w p x) / sum(w p²) and the error
+      sum(w p²)^-½. p is the smooth curve's flux in the filter at the peak, over that of g, r and i together, and w is
+      1 / (e² + (x / 20)²). The points have all features of a channel, with times from the peak.
+    - "evidence" is log(likelihood of the fluxes / their likelihood as noise), "evidence per observation" that over n;
+      "log days" and "log ratio" are the means of log(T) and log(W), weighted by likelihood; "log scale" is log(s), and
+      "misfit" mean(((x - smooth curve) / e)²).
+    - "temperature .. of" describes the points of a span of days from the peak: "all" -60 to 200, "rise" -60 to -5,
+      "peak" -15 to 15, "fall" 10 to 40, "late" 30 to 90, "end" 80 to 200; "temperature .. at" the smooth curve in six
+      filters at a day. For "temperature", "error", "misfit" and "strength" see `temperatures`.
+
+    Args:
+        series, channels: int [n], index of each observation's series, ascending, and of its channel.
+        times, x, e: [n] times in days, ascending in each series; fluxes and their standard errors.
+        sources: what is known of the sources.
+        size: number of series, S.
+
+    Returns:
+        {name of the feature: numbers [S]}, NaN for series that have fewer than 3 observations, or lack a redshift if
+        others have one.
+    """
+    z = np.zeros(size) if sources.redshift is None else np.maximum(sources.redshift, LEAST_REDSHIFT)
+    at = np.flatnonzero(np.isfinite(x) & (e > 0) & np.isfinite(z)[series])
+    series, filters, z = series[at], sources.filters[channels[at]], np.nan_to_num(z)
+    clear = 10 ** (0.4 * DIMMING[filters] * sources.reddening[series])
+    days, x, e = times[at] / (1 + z[series]), x[at] * clear, e[at] * clear
+    some = _strongest(series, x / e)
+    curves = fit_curves(series[some], filters[some], days[some], x[some], e[some], size)
+    distance = (1 + z) * z * ((0.3 * (1 + z[:, None] * (np.arange(64) + 0.5) / 64) ** 3 + 0.7) ** -0.5).mean(1)
+    unit = np.ones(size) if sources.redshift is None else distance**2 / (1 + z)
+
+    known = np.isfinite(curves.peak)[series]
+    series, filters, days, x, e = (part[known] for part in (series, filters, days, x, e))
+    days = days - curves.peak[series]
+    opens = (np.diff(series, prepend=-1) != 0) | (np.diff(days // POINT, prepend=np.inf) != 0)
+    point, of = np.cumsum(opens) - 1, series[opens]
+    w = 1 / (np.maximum(e, 1e-12) ** 2 + (FLUX_ACCURACY * x) ** 2)
+    at_peak = curves.mean[:, PHASES.index(0)]
+    share = np.clip(divide(at_peak, at_peak[:, BRIGHT].sum(1, keepdims=True)), FAINTEST, BRIGHTEST)
+    p = np.nan_to_num(share, nan=1 / len(BRIGHT))[series, filters]
+    weight, total = np.bincount(point, w * p * p, len(of)), np.bincount(point, w * p * x, len(of))
+    day = np.bincount(point, days, len(of)) / np.bincount(point, minlength=len(of))
+    out = compute(Groups(of, size, day, unit[of] * total / weight, unit[of] / np.sqrt(weight)))
+
+    out |= {"evidence": curves.evidence, "log days": curves.days, "log ratio": curves.ratio, "misfit": curves.misfit}
+    out["evidence per observation"] = divide(curves.evidence, np.bincount(series, minlength=size))
+    out["log scale"] = np.log(curves.scale * unit)
+    emitted = WAVELENGTH / (1 + z[:, None])
+    for span, (low, high) in SPANS.items():
+        inside = (days >= low) & (days < high)
+        columns = (point, series, emitted[series, filters], x, w)
+        found = temperatures(*(part[inside] for part in columns), size)
+        out |= {f"{name} of {span}": column for name, column in found.items()}
+    number = np.repeat(np.arange(size), len(FILTERS))
+    for phase, flux, variance in zip(PHASES, *(np.moveaxis(part, 1, 0) for part in curves[-2:]), strict=True):
+        w = divide(1, variance + (FLUX_ACCURACY * np.abs(flux).max(1, keepdims=True)) ** 2)
+        found = temperatures(number, number, emitted.ravel(), flux.ravel(), w.ravel(), size)
+        out |= {f"{name} at {phase} days": column for name, column in found.items()}
+    return out
+
+
+def _strongest(series: Integers, strength: Floats) -> Integers:
+    """Return the indices, ascending, of at most 100 observations of each series: the 50 strongest and 50 others.
+
+    The others are taken evenly from what is left, in the order of time.
+
+    Args:
+        series: [n] index of each observation's series, ascending.
+        strength: [n], how strong each is.
+    """
+    half, total = MOST_OBSERVATIONS // 2, len(series)
+    first, count = (part[series] if total else part for part in _firsts(series))
+    rank = np.empty(total, np.int64)
+    rank[np.lexsort((-strength, series))] = np.arange(total) - first
+    weak = (rank >= half).astype(np.int64)
+    before = np.cumsum(weak) - weak
+    number, others = before - before[first], np.maximum(count - half, 1)
+    even = number * half // others != (number - 1) * half // others
+    return np.flatnonzero((count <= MOST_OBSERVATIONS) | (rank < half) | even)
+
+
+def _firsts(series: Integers) -> tuple[Integers, Integers]:
+    """Return the index of the first observation of each series, and the number of its observations, by series."""
+    count = np.bincount(series)
+    return np.cumsum(count) - count, count
+
+
+def fit_curves(series: Integers, filters: Integers, days: Floats, x: Floats, e: Floats, size: int) -> Curves:
+    """Fit a Gaussian process over days and wavelengths to the fluxes of each series; return the smooth curves.
+
+    Args:
+        series, filters: int [n], index of each observation's series, ascending, and of its filter in `FILTERS`.
+        days, x, e: [n] times in days, fluxes and their standard errors, all finite, errors positive.
+        size: number of series, S.
+    """
+    shapes = {"mean": (len(PHASES), 6), "variance": (len(PHASES), 6)}
+    out = Curves(*(np.full((size, *shapes.get(name, ())), np.nan) for name in Curves._fields))
+    first, count = _firsts(series)
+    squares, errors = (divide(np.bincount(series, part**2), count) for part in (x, e))
+    scale = np.sqrt(np.maximum(squares - errors, 0.05 * squares))
+    usable = np.flatnonzero((count >= LEAST_OBSERVATIONS) & (scale > 0) & np.isfinite(scale))
+    width = -(-count // STEP) * STEP
+    for length in np.unique(width[usable]):
+        chosen = usable[width[usable] == length]
+        for ids in np.array_split(chosen, -(-len(chosen) * length**2 // NUMBERS_PER_PASS)):
+            real = np.arange(length) < count[ids][:, None]
+            at = np.where(real, first[ids][:, None] + np.arange(length), 0)
+            unit = scale[ids][:, None]
+            noise = np.where(real, np.minimum(e[at] / unit, 1e6) ** 2 + NOISE_FLOOR**2, 1.0)
+            columns = (days[at], np.where(real, x[at] / unit, 0.0), noise, real)
+            curves = _fit(filters[at], *(torch.from_numpy(np.ascontiguousarray(part)) for part in columns))
+            for name, target, part in zip(Curves._fields, out, curves, strict=True):
+                power = {"scale": 1, "mean": 1, "variance": 2}.get(name, 0)
+                target[ids] = part * scale[ids].reshape(-1, *[1] * (part.ndim - 1)) ** power
+    return out
+
+
+def _matern(distance: Tensor) -> Tensor:
+    """Return Matérn's correlation with smoothness 3/2 at distances in units of its length."""
+    distance = distance * math.sqrt(3)
+    return (1 + distance) * torch.exp(-distance)
+
+
+@torch.no_grad()
+def _fit(filters: NDArray[np.int64], days: Tensor, x: Tensor, noise: Tensor, real: Tensor) -> Curves:
+    """Do the work of `fit_curves` for U series of equal length n, whose fluxes x have a root mean square of 1.
+
+    Args:
+        filters: int [U, n], the index of each observation's filter.
+        days, x, noise: float64 [U, n], times, fluxes (0 at padding), and the variances of their errors.
+        real: bool [U, n], False at padding.
+    """
+    filter_of = torch.from_numpy(filters)
+    log_wavelength = torch.from_numpy(np.log(WAVELENGTH))
+    apart = (log_wavelength[:, None] - log_wavelength).abs()
+    both = (real[:, :, None] & real[:, None, :]).double()
+    distance = (days[:, :, None] - days[:, None, :]).abs()
+    ratios = [_matern(apart / ratio) for ratio in RATIOS]
+    in_color = [one[filter_of[:, :, None], filter_of[:, None, :]] * both for one in ratios]
+    logs, factor, length, kind = [], torch.zeros_like(distance), x.new_zeros(len(x)), x.new_zeros(len(x)).long()
+    best = x.new_full((len(x),), -torch.inf)
+    for tried in DAYS:
+        in_time = _matern(distance / tried)
+        for k, color in enumerate(in_color):
+            root = torch.linalg.cholesky(in_time * color + torch.diag_embed(noise))
+            white = torch.linalg.solve_triangular(root, x[..., None], upper=False)[..., 0]
+            logs.append(-(white**2).sum(1) / 2 - root.diagonal(dim1=1, dim2=2).log().sum(1))
+            better = logs[-1] > best
+            best = torch.where(better, logs[-1], best)
+            length[better], kind[better], factor[better] = tried, k, root[better]
+    weight = torch.softmax(torch.stack(logs, 1), 1).reshape(-1, len(DAYS), len(RATIOS))
+    silence = -((x**2 / noise) * real).sum(1) / 2 - noise.log().sum(1) / 2
+    # The kernel is a product, so a filter's curve needs the fluxes' weights once, and the times' correlations.
+    color = torch.stack(ratios)[kind[:, None], filter_of] * real[..., None]
+    weights = color * torch.cholesky_solve(x[..., None], factor)
+
+    def near(days_asked: Tensor) -> Tensor:
+        """Return the correlations of the times asked [U, m] with the times of the observations, [U, m, n]."""
+        return _matern((days_asked[:, :, None] - days[:, None, :]).abs() / length[:, None, None])
+
+    def brightest(days_asked: Tensor) -> Tensor:
+        """Return the first of the times asked [U, m] at which the sum over g, r and i is largest, [U, 1]."""
+        brightness = (near(days_asked) @ weights)[..., BRIGHT].sum(2)
+        return days_asked.gather(1, brightness.argmax(1)[:, None])
+
+    at_padding = days[:, :1]  # so that padding adds no time
+    peak = brightest(torch.where(real, days, at_padding))
+    peak = brightest(peak + torch.arange(-10.0, 11, 2, dtype=torch.float64))
+    own = (near(days) @ weights).gather(2, filter_of[..., None])[..., 0]
+    asked = near(peak + torch.tensor(PHASES, dtype=torch.float64))
+    covariance = (asked[:, :, None] * color.transpose(1, 2)[:, None]).flatten(1, 2)
+    known = torch.linalg.solve_triangular(factor, covariance.transpose(1, 2), upper=False)
+    results = (
+        best - silence,
+        weight.sum(2) @ torch.tensor(DAYS, dtype=torch.float64).log(),
+        weight.sum(1) @ torch.tensor(RATIOS, dtype=torch.float64).log(),
+        ((x - own) ** 2 / noise * real).sum(1) / real.sum(1),
+        torch.ones_like(best),
+        peak[:, 0],
+        asked @ weights,
+        (1 - (known**2).sum(1)).clamp_min(0).unflatten(1, (len(PHASES), -1)),
+    )
+    return Curves(*(part.numpy() for part in results))
+
+
+def temperatures(
+    point: Integers, series: Integers, wavelength: Floats, x: Floats, w: Floats, size: int
+) -> dict[str, Floats]:
+    """Return the temperature of the black body that explains the fluxes of each series.
+
+    All points of a series share the temperature T, and each has a brightness b of its own, at least 0. "temperature" is
+    the mean of log10(T), T from 3,000 to 80,000 K, weighted by exp(-chi² / 2), chi² = sum(w (x - b p)²), where p is
+    Planck's law at T; "error of temperature" is its standard deviation; "misfit" is the least chi² per degree of
+    freedom; "strength" is sqrt(sum(w x²) - least chi²).
+
+    Args:
+        point, series: int [n], the number of each flux's point, ascending; and of its series, 0 .. size - 1. A point
+            belongs to one series.
+        wavelength: [n], in units of 300 nm, where the light was emitted.
+        x, w: [n] fluxes, and their weights, 1 / variance.
+        size: number of series.
+
+    Returns:
+        The four features, [size] each. The first three are NaN if the strength is at most 3, or if no point has two
+        fluxes.
+    """
+    _, first, point = np.unique(point, return_index=True, return_inverse=True)
+    of, level = series[first], np.log10(KELVIN)
+    gain = np.empty((len(KELVIN), size))
+    for k, kelvin in enumerate(KELVIN):
+        p = wavelength**-3 / np.expm1(np.minimum(47960 / (wavelength * kelvin), 300))
+        total, known = np.bincount(point, w * p * x, len(of)), np.bincount(point, w * p * p, len(of))
+        gain[k] = np.bincount(of, np.nan_to_num(divide(np.maximum(total, 0) ** 2, known)), size)
+    best, chance = gain.max(0), np.exp((gain - gain.max(0)) / 2)
+    mean = level @ chance / chance.sum(0)
+    error = np.sqrt(((level[:, None] - mean) ** 2 * chance).sum(0) / chance.sum(0))
+    freedom = np.bincount(series, minlength=size) - np.bincount(of, minlength=size)
+    seen = (best > 9) & (freedom > 0)
+    misfit = divide(np.bincount(series, w * x * x, size) - best, freedom)
+    columns = {"temperature": mean, "error of temperature": error, "misfit": misfit}
+    out = {name: np.where(seen, column, np.nan) for name, column in columns.items()}
+    return out | {"strength": np.sqrt(best)}
