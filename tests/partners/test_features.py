@@ -1,16 +1,28 @@
 """Features: each against a plain restatement of its formula, and what all of them have in common."""
 
 import dataclasses
+import itertools
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.integrate import quad
+from scipy.stats import multivariate_normal
 
 from rotarymae import SeriesDataset
 from rotarymae.partners import FORMULAS, features
 from rotarymae.partners.boosting import series_features
-from rotarymae.partners.features import DAYS, MAX_NARROW, PHASES
+from rotarymae.partners.features import MAX_NARROW
+from rotarymae.partners.light_curves import (
+    DAYS,
+    DIMMING,
+    PHASES,
+    RATIOS,
+    SPANS,
+    WAVELENGTH,
+    fit_curves,
+    strongest,
+)
 from rotarymae.partners.shapes import FEATURES, Groups
 from rotarymae.preprocess import Inputs, fit_static
 
@@ -219,7 +231,7 @@ def test_features_of_a_series_do_not_depend_on_others_or_on_the_unit_of_time_and
     shuffled, _ = features(data.select([8, 3, 0]))
     np.testing.assert_allclose(shuffled, table[[8, 3, 0]], rtol=1e-9)
     free = ("relative", "roughness", "Stetson", "course")
-    pure = [i for i, name in enumerate(names) if any(word in name for word in free)]
+    pure = [i for i, name in enumerate(names) if any(word in name for word in free) and "curve: " not in name]
     others = SeriesDataset.from_arrays(
         [t * 24 + 1e3 for t in np.split(data.times, data.offsets[1:-1])],
         [v * 1e3 for v in np.split(data.values, data.offsets[1:-1])],
@@ -327,43 +339,97 @@ def black_body(*seen, kelvin=10_000.0, names=("flux", "flux_err"), bands="ugrizy
     return SeriesDataset.from_arrays(times, values, channels, value_names=names, static=columns)
 
 
-def features_at_rest(z, dust=0.0, **options):
+def curve_of(z, dust=0.0, **options):
     table, names = features(black_body((z, dust), **options))
-    rest = {name: number for name, number in zip(names, table[0], strict=True) if name.startswith("rest: ")}
-    assert len(rest) == len(FEATURES) + 3 * len(DAYS) + 4 * len(PHASES)
-    return {name.removeprefix("rest: flux "): number for name, number in rest.items()}
+    curve = {name: number for name, number in zip(names, table[0], strict=True) if name.startswith("curve: ")}
+    assert len(curve) == len(FEATURES) + 6 + 4 * (len(SPANS) + len(PHASES))
+    return {name.removeprefix("curve: flux "): number for name, number in curve.items()}
 
 
-def test_a_light_curve_at_rest_by_hand():
-    rest = features_at_rest(0.5, 0.2)
-    assert rest["count"] == 81 and rest["max"] == pytest.approx(1, rel=1e-3)
-    assert (rest["time of max"], rest["span"]) == (pytest.approx(150), pytest.approx(400))
-    assert (rest["rise from 0.5"], rest["fall to 0.5"]) == (pytest.approx(25), pytest.approx(25))
-    assert rest["course from -5 days"] == pytest.approx((1 + 2 * np.exp(-1 / 36)) / 3, abs=0.002)
-    assert rest["course from 250 days"] == pytest.approx(0, abs=1e-3) and rest["noise from 120 days"] < 1e-3
-    assert np.isnan(rest["course from 500 days"]) and rest["signal from -5 days"] > 50
-    assert rest["temperature of all"] == pytest.approx(4, abs=0.02) and rest["misfit of peak"] < 1
-    assert rest["error of temperature of all"] < 0.02 and np.isnan(rest["temperature of end"])
+def test_the_curve_of_a_black_body_by_hand():
+    curve = curve_of(0.5, 0.2)
+    emitted = WAVELENGTH[1:4] / 1.5
+    glow = 1 / (emitted**3 * np.expm1(4.796 / emitted))  # of g, r and i, at 10,000 K
+    assert curve["count"] == 81 and curve["max"] == pytest.approx(glow.sum(), rel=0.02)
+    assert (curve["time of max"], curve["span"]) == (pytest.approx(0, abs=2), pytest.approx(400))
+    assert (curve["rise from 0.5"], curve["fall to 0.5"]) == (pytest.approx(25), pytest.approx(25))
+    assert curve["temperature of all"] == pytest.approx(4, abs=0.02) and curve["misfit of peak"] < 1
+    assert curve["temperature at 15 days"] == pytest.approx(4, abs=0.02) and np.isnan(curve["temperature at 170 days"])
+    assert curve["error of temperature of all"] < 0.02 and np.isnan(curve["temperature of end"])
+    assert curve["evidence per observation"] > 2 and curve["misfit"] < 1
 
 
 @pytest.mark.parametrize("kelvin", [5000, 10_000, 20_000])
-def test_features_at_rest_depend_on_the_source_alone(kelvin):
-    near, far = features_at_rest(0.2, kelvin=kelvin), features_at_rest(0.8, 0.3, kelvin=kelvin)
-    for phase in ("all", "rise", "peak", "fall"):
-        for rest in (near, far):
-            assert rest[f"temperature of {phase}"] == pytest.approx(np.log10(kelvin), abs=0.03)
-    alike = ["span", "time of max"]
-    alike += ["max", "rise from 0.5", "fall to 0.2", "course from 10 days"] * (kelvin == 10_000)
-    for name in alike:
-        assert far[name] == pytest.approx(near[name], rel=0.01), name
+def test_the_curve_at_rest_depends_on_the_source_alone(kelvin):
+    near, far = curve_of(0.2, kelvin=kelvin), curve_of(0.8, 0.3, kelvin=kelvin)
+    for curve in (near, far):
+        for phase in ("of all", "of rise", "of peak", "of fall", "at -15 days", "at 0 days", "at 25 days"):
+            assert curve[f"temperature {phase}"] == pytest.approx(np.log10(kelvin), abs=0.03), phase
+    for name in ("span", "rise from 0.5", "fall to 0.2"):
+        assert far[name] == pytest.approx(near[name], abs=5), name  # one step
 
 
 def test_what_cools_is_seen_to_cool():
-    kelvin = np.where(np.arange(81) > 31, 6000, 20_000)
-    rest = features_at_rest(0.3, kelvin=kelvin)
-    assert rest["temperature of rise"] == pytest.approx(np.log10(20_000), abs=0.03)
-    assert rest["temperature of fall"] == pytest.approx(np.log10(6000), abs=0.03)
-    assert rest["misfit of all"] > 10 * max(rest["misfit of rise"], rest["misfit of fall"])
+    curve = curve_of(0.3, kelvin=np.where(np.arange(81) > 31, 6000, 20_000))
+    assert curve["temperature of rise"] == pytest.approx(np.log10(20_000), abs=0.03)
+    assert curve["temperature of fall"] == pytest.approx(np.log10(6000), abs=0.03)
+    assert curve["misfit of all"] > 10 * max(curve["misfit of rise"], curve["misfit of fall"])
+
+
+def test_the_smooth_curve_against_plain_gaussian_processes():
+    rng = np.random.default_rng(3)
+    days, filters = np.sort(rng.uniform(0, 200, 45)), rng.integers(0, 6, 45)
+    e = rng.uniform(0.5, 2, 45)
+    x = 20 * np.exp(-(((days - 90) / 30) ** 2)) * (1 + 0.2 * filters) + e * rng.standard_normal(45)
+    alone = fit_curves(np.zeros(45, int), filters, days, x, e, 1)
+    pair = np.r_[np.zeros(45, int), np.ones(30, int)]
+    beside = fit_curves(pair, *(np.r_[part, part[:30]] for part in (filters, days, x, e)), 2)
+    assert all(np.array_equal(one[0], two[0]) for one, two in zip(alone, beside, strict=True))
+
+    def matern(distance):
+        return (1 + np.sqrt(3) * distance) * np.exp(-np.sqrt(3) * distance)
+
+    def kernel(t, f, other_t, other_f, length, ratio):
+        apart = np.abs(np.log(WAVELENGTH)[f][:, None] - np.log(WAVELENGTH)[other_f])
+        return matern(np.abs(t[:, None] - other_t) / length) * matern(apart / ratio)
+
+    scale = np.sqrt((x**2).mean() - (e**2).mean())
+    noise = np.diag((e / scale) ** 2 + 0.02**2)
+    logs = {}
+    for kind in itertools.product(DAYS, RATIOS):
+        covariance = kernel(days, filters, days, filters, *kind) + noise
+        logs[kind] = multivariate_normal(np.zeros(45), covariance).logpdf(x / scale)
+    best = max(logs, key=lambda kind: logs[kind])
+    silence = multivariate_normal(np.zeros(45), noise).logpdf(x / scale)
+    assert alone.evidence[0] == pytest.approx(logs[best] - silence)
+    share = np.exp(np.array(list(logs.values())) - logs[best])
+    assert alone.days[0] == pytest.approx(np.average([np.log(kind[0]) for kind in logs], weights=share))
+    assert alone.ratio[0] == pytest.approx(np.average([np.log(kind[1]) for kind in logs], weights=share))
+    inverse = np.linalg.inv(kernel(days, filters, days, filters, *best) + noise)
+    asked, number = np.repeat(alone.peak[0] + np.array(PHASES), 6), np.tile(np.arange(6), len(PHASES))
+    cross = kernel(asked, number, days, filters, *best)
+    np.testing.assert_allclose(alone.mean[0].ravel(), scale * cross @ inverse @ (x / scale), rtol=1e-8)
+    variance = scale**2 * (1 - np.einsum("ij,jk,ik->i", cross, inverse, cross))
+    np.testing.assert_allclose(alone.variance[0].ravel(), variance, rtol=1e-6)
+    fitted = scale * kernel(days, filters, days, filters, *best) @ inverse @ (x / scale)
+    assert alone.misfit[0] == pytest.approx((((x - fitted) / scale) ** 2 / np.diag(noise)).mean())
+    assert alone.peak[0] == pytest.approx(90, abs=8) and alone.scale[0] == pytest.approx(scale)
+
+
+def test_of_a_long_series_the_strongest_observations_and_others_evenly_are_kept():
+    rng = np.random.default_rng(0)
+    strength = [rng.standard_normal(n) for n in (7, 100, 101, 437)]
+    series = np.repeat(np.arange(4), [7, 100, 101, 437])
+    kept = strongest(series, np.concatenate(strength))
+    start = 0
+    for s, one in enumerate(strength):
+        mine = kept[series[kept] == s] - start
+        start += len(one)
+        assert len(mine) == min(len(one), 100) and set(np.argsort(-one)[:50]) <= set(mine)
+        if len(one) == 437:
+            others = np.setdiff1d(np.arange(437), np.argsort(-one)[:50])
+            ranks = np.searchsorted(others, np.intersect1d(mine, others))
+            assert len(ranks) == 50 and np.diff(ranks).min() >= 7 and np.diff(ranks).max() <= 8
 
 
 @pytest.mark.parametrize(
@@ -377,23 +443,29 @@ def test_what_cools_is_seen_to_cool():
     ],
 )
 def test_filters_redshift_and_reddening_are_known_by_their_names(options):
+    usual, usual_names = features(black_body((0.5, 0.2)))
     table, names = features(black_body((0.5, 0.2), **options))
     flux = options.get("names", ["flux"])[0]
-    assert table[0, names.index(f"rest: {flux} max")] == pytest.approx(1, rel=1e-3)
+    brightness = usual[0, usual_names.index("curve: flux max")]
+    assert table[0, names.index(f"curve: {flux} max")] == pytest.approx(brightness, rel=1e-3)
+
+
+@pytest.mark.parametrize("static", [("Z_err", "EBV"), ()])
+def test_without_a_redshift_the_curve_is_that_of_the_observed_fluxes(static):
+    data = black_body((0.5, 0.2), static=static)
+    table, names = features(data)
+    span, height = (table[0, names.index(f"curve: flux {name}")] for name in ("span", "max"))
+    brightest = [data.values[data.channels == data.channel_names.index(band), 0].max() for band in "gri"]
+    clear = 10 ** (0.4 * DIMMING[1:4] * 0.2) if "EBV" in static else 1
+    assert span == pytest.approx(600) and height == pytest.approx((np.array(brightest) * clear).sum(), rel=0.02)
 
 
 @pytest.mark.parametrize(
     "options",
-    [
-        {"static": ("Z_err", "EBV")},
-        {"static": ()},
-        {"names": ("flux",)},
-        {"names": ("mag", "mag_err")},
-        {"bands": ["u", "g", "r", "i", "z", "w"]},
-    ],
+    [{"names": ("flux",)}, {"names": ("mag", "mag_err")}, {"bands": ["u", "g", "r", "i", "z", "w"]}],
 )
-def test_there_are_features_at_rest_only_where_the_table_has_what_they_need(options):
-    assert not any("rest" in name for name in features(black_body((0.5, 0.2), **options))[1])
+def test_there_is_a_curve_only_of_fluxes_with_errors_in_filters(options):
+    assert not any(name.startswith("curve") for name in features(black_body((0.5, 0.2), **options))[1])
 
 
 def test_trees_read_a_redshift_only_where_it_is_named():
@@ -401,28 +473,28 @@ def test_trees_read_a_redshift_only_where_it_is_named():
     without = series_features(data, ())
     plain = features(dataclasses.replace(data, static={}))
     assert without[1] == plain[1] and np.array_equal(without[0], plain[0], equal_nan=True)
-    named = series_features(data, fit_static(data, ("Z",)))
-    assert named[1][: len(plain[1])] == plain[1] and any(name.startswith("rest: ") for name in named[1])
+    named, span = series_features(data, fit_static(data, ("Z",)))[0], plain[1].index("curve: flux span")
+    assert named[0, span] == pytest.approx(400) and plain[0][0, span] == pytest.approx(600)
 
 
-def test_a_series_without_a_redshift_has_no_features_at_rest_and_others_keep_theirs():
+def test_a_series_without_a_redshift_has_no_curve_and_others_keep_theirs():
     both = black_body((0.5, 0.2), (0.3, 0.1))
     whole, names = features(both)
     table, _ = features(dataclasses.replace(both, static=both.static | {"Z": np.array([np.nan, 0.3])}))
     for name, number in zip(names, table[0], strict=True):
-        if name.startswith("rest: "):
+        if name.startswith("curve: "):
             assert number == 0 if "count" in name or "strength" in name else np.isnan(number), name
     np.testing.assert_allclose(table[1], whole[1], rtol=1e-9)
 
 
 @pytest.mark.parametrize("unit", [1.0, 86400e9])
-def test_features_at_rest_of_short_series_are_not_infinite_in_any_unit_of_time(unit):
-    lengths = [1, 2, 3, 30, 1]
-    values = [[[i - 1.0, 0.5 + i % 2] for i in range(n)] for n in lengths[:-1]] + [[[1.0, 0.0]]]
+def test_curves_of_short_or_dark_series_are_not_infinite_in_any_unit_of_time(unit):
+    lengths = [1, 2, 3, 30, 1, 5]
+    values = [[[i - 1.0, 0.5 + i % 2] for i in range(n)] for n in lengths[:-2]] + [[[1.0, 0.0]], [[0.0, 1.0]] * 5]
     data = SeriesDataset.from_arrays(
         [np.arange(n) * 9.0 * unit for n in lengths], values, [list("ugrizy" * 5)[:n] for n in lengths],
-        value_names=["flux", "flux_err"], static={"z": [0.0, -0.5, 1.0, 0.3, 0.1]},
+        value_names=["flux", "flux_err"], static={"z": [0.0, -0.5, 1.0, 0.3, 0.1, 0.2]},
     )  # fmt: skip
     table, names = features(data)
     assert not np.isinf(table).any()
-    assert table[:, names.index("rest: flux count")].tolist() == [1, 2, 3, 30, 0]
+    assert table[:, names.index("curve: flux count")].tolist() == [0, 0, 3, 30, 0, 0]

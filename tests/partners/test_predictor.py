@@ -514,8 +514,8 @@ def test_other_series_than_in_training_are_refused(chosen):
         predictor.predict(np.full((60, 2), 0.5), other)
     known = series_features(data, ())[1]
     for names, words in (
-        ((*known, "more"), "lacking 'more', unknown none"),
-        (known[::-1], "lacking none, unknown none"),
+        ((*known, "more"), "lacking 'more'"),
+        (known[::-1], "the order is another"),
     ):
         with refuses("in their order", words):
             series_features(data, (), names)

@@ -18,6 +18,7 @@ def features_command(
     out: Path,
     columns: Columns,
     errors: Annotated[tuple[str, ...], arg(help_behavior_hint="(default: none)")] = (),
+    static: Annotated[tuple[str, ...], arg(help_behavior_hint="(default: none)")] = (),
     quiet: Quiet = False,
 ) -> None:
     """Compute features of each series (levels, shapes, outbursts, periods, noise, colours), and write one row for each.
@@ -30,18 +31,23 @@ def features_command(
         out: New .csv or .parquet file: the ids of the series and a column per feature; - prints CSV.
         errors: Reading: columns with the standard errors of the values, in the order of --values. Name them if the
             table has them: there are further features then, and the peak is the largest value less its error.
+        static: Reading: columns with one value per series, of the table or of --objects, that hold the redshift and the
+            reddening E(B - V) of light curves. Their features are then those at rest, without the dust.
     """
     reporter = system.Reporter(quiet)
     check_new(out)
-    layout = replace(tables.TableSchema.resolve(asdict(columns)), errors=errors)
+    layout = replace(tables.TableSchema.resolve(asdict(columns)), errors=errors, static=static)
     with reporter.catching_warnings(), reporter.bar("reading"):
         dataset = tables.read_table(table, layout)
     import numpy as np
     import pyarrow as pa
 
+    from rotarymae.partners import BoostedFeatures
     from rotarymae.partners import features as compute
     from rotarymae.run_folder import with_ids, write_table
 
+    if note := BoostedFeatures.note(dataset, static):
+        reporter.say(note)
     with reporter.bar("features"):
         numbers, names = compute(dataset)
     arrays = {name: pa.array(column, mask=np.isnan(column)) for name, column in zip(names, numbers.T, strict=True)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
 
@@ -53,6 +54,11 @@ class Partner(Protocol):
             dataset: the training data, S series or arrays.
         """
         return len(dataset)
+
+    @classmethod
+    def note(cls, dataset: AnyDataset, static: Sequence[str]) -> str:
+        """Return what a user should know of how the method reads the data and these static columns; "" for nothing."""
+        return ""
 
     @classmethod
     def fit(

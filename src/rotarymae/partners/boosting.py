@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +17,7 @@ from rotarymae.errors import InputError, ModelDirectoryError, listed
 from rotarymae.partners.base import ANEW, AnyDataset, Floats, Partner, check, read_settings
 from rotarymae.partners.features import features as compute_features
 from rotarymae.partners.hazards import MAX_LOG_RISK, FollowUp, interval_probabilities
+from rotarymae.partners.light_curves import find_sources
 from rotarymae.preprocess import StaticColumn, static_features
 from rotarymae.series import SeriesDataset, with_thinned
 
@@ -334,6 +336,12 @@ class BoostedFeatures(Partner):
         return max(series, min((MOST_COPIES + 1) * series, WITH_COPIES, room))
 
     @classmethod
+    def note(cls, dataset: AnyDataset, static: Sequence[str]) -> str:
+        """Say whether series are read as light curves, and which of the static columns correct them; "" if not."""
+        sources = None if dataset.kind == "patches" else find_sources(dataset, static)  # pyright: ignore
+        return "" if sources is None else sources.note
+
+    @classmethod
     def fit(
         cls,
         task: str,
@@ -453,10 +461,13 @@ def series_features(
     if known is not None and names != known:
         lacking = [name for name in known if name not in set(names)]
         others = [name for name in names if name not in set(known)]
+        differ = [
+            *([f"lacking {listed(lacking, 3)}"] if lacking else []),
+            *([f"unknown {listed(others, 3)}"] if others else []),
+        ]
         raise InputError(
-            f"the series have {len(names)} features; wanted the {len(known)} of training, in their order: lacking "
-            f"{listed(lacking, 3) or 'none'}, unknown {listed(others, 3) or 'none'}. Give the same channels and value "
-            "columns as in training."
+            f"the series have {len(names)} features; wanted the {len(known)} of training, in their order: "
+            f"{', '.join(differ) or 'the order is another'}. Give the same channels and value columns as in training."
         )
     if not static:
         return observed, names

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from rotarymae.arrays import ArrayDataset
 from rotarymae.partners.base import Floats
-from rotarymae.partners.light_curves import curve_features, find_sources
+from rotarymae.partners.light_curves import curve_features, find_sources, temperatures
 from rotarymae.partners.shapes import FEATURES, Groups, Integers, between, compute, course, divide
 from rotarymae.series import SeriesDataset, error_columns, measured
 
@@ -154,6 +154,7 @@ FORMULAS: dict[str, str] = {one.name: one.formula for one in FEATURES} | {
     "share of .. limits, tightest .. limit": _described(limits_of),
     "A - B: relative .., time of max": _described(between),
     "curve: ..": _described(curve_features),
+    "curve: temperature, error of temperature, misfit, strength": _described(temperatures),
 }
 
 

@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from rotarymae.errors import listed
 from rotarymae.partners.base import Floats
 from rotarymae.partners.shapes import Groups, Integers, compute, divide
 from rotarymae.series import SeriesDataset, error_columns
@@ -32,8 +33,8 @@ LEAST_REDSHIFT = 0.003
 DAYS, RATIOS = (5.0, 12.0, 30.0, 75.0, 180.0), (0.3, 0.9)
 MOST_OBSERVATIONS = 100  # of a series: the strongest half of them, and as many of the others
 LEAST_OBSERVATIONS = 3
-STEP = 20  # series are padded to a multiple, so that no result depends on the series beside it
-NUMBERS_PER_PASS = 1 << 19  # numbers in the matrices of one pass: what a processor's cache holds
+LENGTH_STEP = 20  # series are padded to a multiple, so that no result depends on the series beside it
+MATRIX_NUMBERS = 1 << 19  # numbers in the matrices of one pass: what a processor's cache holds
 NOISE_FLOOR = 0.02  # of a flux, in units of the series' root mean square
 BRIGHT = [FILTERS.index(name) for name in "gri"]  # the filters whose sum is the brightness
 PHASES = (-40, -15, 0, 15, 25, 40, 60, 100, 170)  # days from the peak at which the curve is computed
@@ -45,22 +46,30 @@ FAINTEST, BRIGHTEST = 0.02, 3.0  # of a filter's flux at the peak, as a share of
 
 
 class Sources(NamedTuple):
-    """What is known of the sources of S light curves, besides their observations.
+    """Facts that the table holds about the sources of S light curves, besides their observations.
 
     Attributes:
         filters: [C], the index of each channel's filter in `FILTERS`.
         redshift: [S], NaN where it is missing; None if the table has no such column.
         reddening: [S], E(B - V) by dust in front of each source; 0 where it is not known.
+        columns: names of the columns that hold redshift and reddening, as far as there are any.
     """
 
     filters: Integers
     redshift: Floats | None
     reddening: Floats
+    columns: tuple[str, ...]
 
     def select(self, series: slice) -> Sources:
         """Return what is known of some of the sources."""
         redshift = None if self.redshift is None else self.redshift[series]
-        return Sources(self.filters, redshift, self.reddening[series])
+        return self._replace(redshift=redshift, reddening=self.reddening[series])
+
+    @property
+    def note(self) -> str:
+        """Say for a user which features there are, and what they are corrected by."""
+        corrected = f"corrected by {listed(self.columns)}" if self.columns else "not corrected for redshift and dust"
+        return f"light curves, times in days: features of one smooth curve of all filters, {corrected}"
 
 
 class Curves(NamedTuple):
@@ -103,9 +112,10 @@ def find_sources(dataset: SeriesDataset, static: Iterable[str]) -> Sources | Non
         return None
     columns = [(name, np.asarray(dataset.static[name])) for name in static if name in dataset.static]
     numbers = [(name, column.astype(np.float64)) for name, column in columns if column.dtype.kind in "fiu"]
-    redshift = next((column for name, column in numbers if REDSHIFT.fullmatch(name)), None)
-    reddening = next((column for name, column in numbers if REDDENING.fullmatch(name)), np.zeros(len(dataset)))
-    return Sources(np.array(index), redshift, np.nan_to_num(reddening))
+    redshift, reddening = ([one for one in numbers if name.fullmatch(one[0])][:1] for name in (REDSHIFT, REDDENING))
+    dust = np.nan_to_num(reddening[0][1]) if reddening else np.zeros(len(dataset))
+    columns = tuple(name for name, _ in redshift + reddening)
+    return Sources(np.array(index), redshift[0][1] if redshift else None, dust, columns)
 
 
 def curve_features(
@@ -147,14 +157,13 @@ def curve_features(
     series, filters, z = series[at], sources.filters[channels[at]], np.nan_to_num(z)
     clear = 10 ** (0.4 * DIMMING[filters] * sources.reddening[series])
     days, x, e = times[at] / (1 + z[series]), x[at] * clear, e[at] * clear
-    some = _strongest(series, x / e)
+    some = strongest(series, x / e)
     curves = fit_curves(series[some], filters[some], days[some], x[some], e[some], size)
     distance = (1 + z) * z * ((0.3 * (1 + z[:, None] * (np.arange(64) + 0.5) / 64) ** 3 + 0.7) ** -0.5).mean(1)
     unit = np.ones(size) if sources.redshift is None else distance**2 / (1 + z)
 
-    known = np.isfinite(curves.peak)[series]
-    series, filters, days, x, e = (part[known] for part in (series, filters, days, x, e))
-    days = days - curves.peak[series]
+    at = np.flatnonzero(np.isfinite(curves.peak)[series])
+    series, filters, days, x, e = series[at], filters[at], days[at] - curves.peak[series[at]], x[at], e[at]
     opens = (np.diff(series, prepend=-1) != 0) | (np.diff(days // POINT, prepend=np.inf) != 0)
     point, of = np.cumsum(opens) - 1, series[opens]
     w = 1 / (np.maximum(e, 1e-12) ** 2 + (FLUX_ACCURACY * x) ** 2)
@@ -170,19 +179,19 @@ def curve_features(
     out["log scale"] = np.log(curves.scale * unit)
     emitted = WAVELENGTH / (1 + z[:, None])
     for span, (low, high) in SPANS.items():
-        inside = (days >= low) & (days < high)
-        columns = (point, series, emitted[series, filters], x, w)
-        found = temperatures(*(part[inside] for part in columns), size)
-        out |= {f"{name} of {span}": column for name, column in found.items()}
+        k = (days >= low) & (days < high)
+        columns = temperatures(point[k], series[k], emitted[series[k], filters[k]], x[k], w[k], size)
+        out |= {f"{name} of {span}": column for name, column in columns.items()}
     number = np.repeat(np.arange(size), len(FILTERS))
-    for phase, flux, variance in zip(PHASES, *(np.moveaxis(part, 1, 0) for part in curves[-2:]), strict=True):
-        w = divide(1, variance + (FLUX_ACCURACY * np.abs(flux).max(1, keepdims=True)) ** 2)
-        found = temperatures(number, number, emitted.ravel(), flux.ravel(), w.ravel(), size)
-        out |= {f"{name} at {phase} days": column for name, column in found.items()}
+    for k, phase in enumerate(PHASES):
+        flux = curves.mean[:, k]
+        w = divide(1, curves.variance[:, k] + (FLUX_ACCURACY * np.abs(flux).max(1, keepdims=True)) ** 2)
+        columns = temperatures(number, number, emitted.ravel(), flux.ravel(), w.ravel(), size)
+        out |= {f"{name} at {phase} days": column for name, column in columns.items()}
     return out
 
 
-def _strongest(series: Integers, strength: Floats) -> Integers:
+def strongest(series: Integers, strength: Floats) -> Integers:
     """Return the indices, ascending, of at most 100 observations of each series: the 50 strongest and 50 others.
 
     The others are taken evenly from what is left, in the order of time.
@@ -192,7 +201,8 @@ def _strongest(series: Integers, strength: Floats) -> Integers:
         strength: [n], how strong each is.
     """
     half, total = MOST_OBSERVATIONS // 2, len(series)
-    first, count = (part[series] if total else part for part in _firsts(series))
+    starts, counts = _firsts(series)
+    first, count = starts[series], counts[series]
     rank = np.empty(total, np.int64)
     rank[np.lexsort((-strength, series))] = np.arange(total) - first
     weak = (rank >= half).astype(np.int64)
@@ -222,10 +232,10 @@ def fit_curves(series: Integers, filters: Integers, days: Floats, x: Floats, e: 
     squares, errors = (divide(np.bincount(series, part**2), count) for part in (x, e))
     scale = np.sqrt(np.maximum(squares - errors, 0.05 * squares))
     usable = np.flatnonzero((count >= LEAST_OBSERVATIONS) & (scale > 0) & np.isfinite(scale))
-    width = -(-count // STEP) * STEP
+    width = -(-count // LENGTH_STEP) * LENGTH_STEP
     for length in np.unique(width[usable]):
         chosen = usable[width[usable] == length]
-        for ids in np.array_split(chosen, -(-len(chosen) * length**2 // NUMBERS_PER_PASS)):
+        for ids in np.array_split(chosen, -(-len(chosen) * length**2 // MATRIX_NUMBERS)):
             real = np.arange(length) < count[ids][:, None]
             at = np.where(real, first[ids][:, None] + np.arange(length), 0)
             unit = scale[ids][:, None]
@@ -289,7 +299,7 @@ def _fit(filters: NDArray[np.int64], days: Tensor, x: Tensor, noise: Tensor, rea
     at_padding = days[:, :1]  # so that padding adds no time
     peak = brightest(torch.where(real, days, at_padding))
     peak = brightest(peak + torch.arange(-10.0, 11, 2, dtype=torch.float64))
-    own = (near(days) @ weights).gather(2, filter_of[..., None])[..., 0]
+    explained = (near(days) @ weights).gather(2, filter_of[..., None])[..., 0]
     asked = near(peak + torch.tensor(PHASES, dtype=torch.float64))
     covariance = (asked[:, :, None] * color.transpose(1, 2)[:, None]).flatten(1, 2)
     known = torch.linalg.solve_triangular(factor, covariance.transpose(1, 2), upper=False)
@@ -297,7 +307,7 @@ def _fit(filters: NDArray[np.int64], days: Tensor, x: Tensor, noise: Tensor, rea
         best - silence,
         weight.sum(2) @ torch.tensor(DAYS, dtype=torch.float64).log(),
         weight.sum(1) @ torch.tensor(RATIOS, dtype=torch.float64).log(),
-        ((x - own) ** 2 / noise * real).sum(1) / real.sum(1),
+        ((x - explained) ** 2 / noise * real).sum(1) / real.sum(1),
         torch.ones_like(best),
         peak[:, 0],
         asked @ weights,

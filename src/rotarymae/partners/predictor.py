@@ -298,6 +298,8 @@ def fit_partners(
         try:
             if task == "classification" and len(np.unique(truth[train])) < outputs:
                 raise InputError("a class has no labelled series among those to train on; label more of it")
+            if note := kind.note(whole, [column.name for column in static]):
+                reporter.say(f"{kind.title}: {note}")
             with reporter.bar(kind.title) as on_step:
                 on_step(0, 2)
                 started, count = time.monotonic(), _rows(kind, task, part, most)
