@@ -182,6 +182,18 @@ def test_dates_zones_durations():
     assert days(pa.array([dt.timedelta(hours=-36)])) == (-1.5, "day")
 
 
+def test_arrays_take_the_dates_and_durations_of_python_and_pandas():
+    morning = dt.datetime(1970, 1, 2, 6, tzinfo=dt.timezone(dt.timedelta(hours=6)))
+    for given in ([morning], pd.DatetimeIndex([morning]), [pd.Timestamp(1970, 1, 2)], [dt.date(1970, 1, 2)]):
+        data = SeriesDataset.from_arrays([given], [[0.0]])
+        assert (data.times.tolist(), data.time_unit, data.time_zone) == ([1.0], "day", "UTC")
+    assert SeriesDataset.from_arrays([[dt.timedelta(hours=12)]], [[0.0]]).times.tolist() == [0.5]
+    with refuses("'time' is missing in 1"):
+        SeriesDataset.from_arrays([pd.DatetimeIndex([morning, pd.NaT])], [[0.0, 1.0]])
+    with refuses("series 0: times is no array of numbers, dates or durations"):
+        SeriesDataset.from_arrays([[morning, 3.0]], [[0.0, 1.0]])
+
+
 @pytest.mark.parametrize("unit", ["Y", "M", "W", "D", "h", "m", "s", "ns"])
 def test_dates_and_spans_of_every_unit_of_numpy(unit):
     date = np.array(["1970-01-01"], f"M8[{unit}]")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from datetime import date, timedelta
 from typing import Any
 
 import numpy as np
@@ -117,7 +118,8 @@ def flat_arrays(
             least one.
         what: what the arrays hold, such as "times", for messages.
         ids: names of the series, for messages.
-        axes: number of axes of the result, 1 or 2; with 1 the numbers may also be dates or durations.
+        axes: number of axes of the result, 1 or 2; with 1 the numbers may also be dates or durations; dates
+            with a time zone are converted to UTC.
         lengths: the number of rows n_i that each array must have; None for any.
 
     Returns:
@@ -132,9 +134,13 @@ def flat_arrays(
     for i, (id, values) in enumerate(zip(ids, arrays, strict=True)):
         try:
             array = unmasked(values)
+            if axes == array.ndim == 1 and array.dtype == object:
+                present = [one if one == one else None for one in array.flat]  # NaT is none
+                if all(isinstance(one, date | timedelta | None) for one in present):
+                    array = listed_column(present, what).to_numpy(zero_copy_only=False)
             array = array.astype(np.float64) if array.dtype == object or array.size == 0 else array
         except (TypeError, ValueError) as error:
-            expected = "numbers" if axes == 2 else "numbers, or of datetime64 or timedelta64"
+            expected = "numbers" if axes == 2 else "numbers, dates or durations"
             text = f"series {listed([id])}: {what} is no array of {expected} ({error}); convert it."
             raise InputError(text) from error
         usual = 0 < array.ndim <= axes and array.dtype.kind in ("fiubMm" if axes == 1 else "fiub")

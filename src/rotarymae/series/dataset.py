@@ -616,7 +616,7 @@ class SeriesDataset:
         Parameters
         ----------
         times : sequence of arrays of shape [n_i]
-            Numbers, datetime64 or timedelta64 for each of S series, in any order.
+            Numbers, dates (with a time zone: in UTC) or durations for each of S series, in any order.
         values : sequence of arrays of shape [n_i] or [n_i, V]
             Numbers for each series.
         channels : sequence of arrays of shape [n_i] or None
