@@ -274,7 +274,7 @@ def event_times(time: Any, event: Any, time_name: str = "time", event_name: str 
         InputError: a duration that is negative, infinite or no number; another status; another number of durations than
             of events.
     """
-    durations, status = np.array(time), np.asarray(event)
+    durations, status = np.asarray(time).copy(), np.asarray(event)
     if durations.shape != status.shape or status.ndim != 1:
         raise InputError(
             f"{time_name!r} has the shape {durations.shape}, and {event_name!r} {status.shape}; give one duration and "

@@ -7,6 +7,8 @@ from contextlib import nullcontext
 from types import SimpleNamespace
 
 import numpy as np
+import polars as pl
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
@@ -434,7 +436,11 @@ def test_the_estimator_takes_the_forms_of_a_duration():
     frame = pandas.DataFrame({"event": y["event"].astype(int), "time": y["time"]})
     np.testing.assert_array_equal(RoMAESurvival(**options).fit(dataset, frame).predict(dataset), expected)
     assert model.score(dataset, y) == concordance(y["time"], y["event"], expected)
-    assert model.score(dataset, frame) == model.score(dataset, surv) == model.score(dataset, y)
+    table = pa.Table.from_pandas(frame)
+    for form in (frame, surv, table, pl.from_arrow(table), (table["event"], table["time"])):
+        assert model.score(dataset, form) == model.score(dataset, y)
+    with refuses("y has 3 parts"):
+        model.score(dataset, frame.assign(more=0))
     assert (model.predict_survival_function(dataset, [1.0, 2.0]).shape) == (80, 2)
     assert model.edges_[0] == 0 and len(model.edges_) > 2
     with refuses("structured array"):

@@ -20,6 +20,7 @@ from rotarymae.labels import NumberTargets
 from rotarymae.pipeline import Pipeline
 from rotarymae.series import as_text
 from rotarymae.survival import concordance, event_times
+from rotarymae.tables import is_frame
 from rotarymae.targets import as_targets, has_label, narrowed, one_per_series
 from rotarymae.training.fit_config import ClassificationOptions, FinetuningOptions
 
@@ -341,14 +342,16 @@ class RoMAESurvival(_Supervised):
             dataset: the S series, which were made from `X`.
             X: the data as the caller gave them; a data frame may have the columns of events and durations.
             y: a tuple of events and durations, in this order, each an array, a dictionary or pandas Series by id, or
-                the name of a column of `X`; a pandas data frame of two such columns; or a structured array [S].
+                the name of a column of `X`; a data frame of two such columns; or a structured array [S].
 
         Raises:
-            InputError: a tuple of other than two parts; durations or events that cannot be used.
+            InputError: a tuple or data frame of other than two parts; durations or events that cannot be used.
         """
         aligned = super()._labels_of
         if hasattr(y, "iloc") and np.shape(y)[1:] == (2,):
             y = y.iloc[:, 0], y.iloc[:, 1]
+        elif is_frame(y) and np.ndim(y) == 2:  # of polars or Arrow, without ids
+            y = tuple(np.asarray(y).T)
         if not isinstance(y, tuple):
             return aligned(dataset, X, y)
         if len(y) != 2:
