@@ -298,14 +298,14 @@ class NumberTargets(Target):
     def fit(cls, targets: np.ndarray) -> Self:
         """Create the scaling from mean and standard deviation of each output of the training targets [S, outputs].
 
-        NaN is left out. A constant output gets the deviation 1, with an InputWarning if there are several series.
+        NaN is left out. A constant output gets the deviation 1, with an InputWarning.
         Raises InputError for an output that is missing in every series.
         """
         _refuse_empty(targets, "Hold out less, so that training has some, or leave this output out.")
         mean, std = np.nanmean(targets, axis=0), np.nanstd(targets, axis=0)
         # The spread of rounding errors is no spread: dividing by it would turn a constant target into noise.
         constant = std <= 1e-12 * np.abs(mean)
-        if constant.any() and len(targets) > 1:
+        if constant.any():
             text = f"every training label is {mean[constant][0]:.10g}; a regression has nothing to learn from them."
             warnings.warn(text, InputWarning, stacklevel=3)
         std = np.where(constant, 1.0, std)

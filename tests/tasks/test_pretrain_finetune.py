@@ -258,6 +258,8 @@ def test_targets_far_from_zero_have_their_own_spread():
     same = np.full((50, 1), 0.1)
     with pytest.warns(InputWarning, match=r"every training label is 0\.1; .* nothing to learn"):
         assert np.abs(NumberTargets.fit(same).encode(same)).max() < 1e-6
+    with pytest.warns(InputWarning, match="every training label is 3; .* nothing to learn"):
+        NumberTargets.fit(np.array([[3.0]]))
 
 
 def test_options_of_classes_are_refused_by_a_regression(pretrained, data):
