@@ -553,6 +553,11 @@ def test_a_forecaster_is_scored_by_the_latest_observations(lists, monkeypatch):
     assert asked == ["latest"]
 
 
+def test_warnings_of_a_fit_are_those_of_python(lists):
+    with pytest.warns(InputWarning, match="predictor='features' needs validation series and there are none"):
+        RoMAEClassifier(**BOTH, predictor="features", validation_fraction=0.0).fit(*lists)
+
+
 def test_static_columns_that_are_not_read_are_said():
     frame = pd.DataFrame({"id": np.repeat(range(6), 5), "time": np.tile(np.arange(5.0), 6), "value": np.arange(30.0)})
     frame["age"] = frame["id"] * 10.0

@@ -28,6 +28,14 @@ FRAME_COLUMNS = ("id", "time", "channel", "values", "upper_limits", "lower_limit
 CONFIG_FIELDS = frozenset(field.name for field in dataclasses.fields(FitConfig))
 
 
+class _Reporter(Reporter):
+    """Print progress, and issue warnings as Python's, which the caller can filter and catch."""
+
+    def warn(self, text: str) -> None:
+        """Issue an InputWarning."""
+        warnings.warn(text, InputWarning, stacklevel=2)
+
+
 @dataclass(kw_only=True, repr=False, eq=False)
 class EstimatorOptions:
     """Parameters of an estimator in addition to the options of a fit."""
@@ -232,7 +240,7 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
             start=start,
             task=task or "auto",
             columns=self._columns_of(X, start),
-            reporter=Reporter(quiet=not self.verbose),
+            reporter=_Reporter(quiet=not self.verbose),
         )
         assert result.split is not None
         lacking = len(result.split.unlabelled)
