@@ -184,8 +184,8 @@ def test_dates_zones_durations():
 
 def test_arrays_take_the_dates_and_durations_of_python_and_pandas():
     morning = dt.datetime(1970, 1, 2, 6, tzinfo=dt.timezone(dt.timedelta(hours=6)))
-    for given in ([morning], pd.DatetimeIndex([morning]), [pd.Timestamp(1970, 1, 2)], [dt.date(1970, 1, 2)]):
-        data = SeriesDataset.from_arrays([given], [[0.0]])
+    for times in ([morning], pd.DatetimeIndex([morning]), [pd.Timestamp(1970, 1, 2)], [dt.date(1970, 1, 2)]):
+        data = SeriesDataset.from_arrays([times], [[0.0]])
         assert (data.times.tolist(), data.time_unit, data.time_zone) == ([1.0], "day", "UTC")
     assert SeriesDataset.from_arrays([[dt.timedelta(hours=12)]], [[0.0]]).times.tolist() == [0.5]
     with refuses("'time' is missing in 1"):
