@@ -250,6 +250,9 @@ def test_a_saved_estimator_knows_the_columns_of_its_frame(gappy, tmp_path):
         (lambda a: [a[0], a[1][:2]], ["channels", "2, 3"]),
         (lambda a: pd.DataFrame({"id": [1], "when": [2.0], "value": [1.0]}), ["no column 'time'", "'when'"]),
         (lambda a: a[:, 0, 1], ["Reshape your data"]),
+        (lambda a: [a[0, 0], a[1, 0, :2]], ["series are list", "a list with (times, values)"]),
+        (lambda a: pd.Series([(np.arange(2), a[0, 0, :2])] * 3), ["series are Series", "a list with (times, values)"]),
+        (lambda a: np.zeros(3, [("id", int), ("value", float)]), ["series are ndarray", "a long data frame"]),
     ],
 )
 def test_forms_that_cannot_be_read(make, parts, gappy):

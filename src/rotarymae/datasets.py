@@ -19,15 +19,19 @@ AnyPreprocessor = ObservationPreprocessor | PatchPreprocessor
 def is_flat(X: Any) -> bool:
     """Return whether X is a table of numbers in scikit-learn's form, [cases, features or times], and no data frame.
 
-    True for an array of at most two axes, a sparse matrix, and a list or tuple of one or more rows, if each row is a
-    list, tuple or array that begins with a scalar.
+    True for an array of at most two axes whose cells are no lists or records, a sparse matrix, and a list or tuple of
+    one or more rows of the same length, if each is a list, tuple or array that begins with a scalar.
     """
     if is_frame(X):
         return False
     if isinstance(X, list | tuple):
         rows = [row for row in X if isinstance(row, list | tuple | np.ndarray) and np.iterable(row) and len(row)]
-        return len(rows) == len(X) > 0 and all(np.isscalar(row[0]) for row in rows)
-    return hasattr(X, "toarray") or (hasattr(X, "__array__") and np.asarray(X).ndim < 3)
+        return len(rows) == len(X) and len({*map(len, rows)}) == 1 and all(np.isscalar(row[0]) for row in rows)
+    if hasattr(X, "toarray") or not hasattr(X, "__array__"):
+        return hasattr(X, "toarray")
+    array = np.asarray(X)
+    cell = array.flat[0] if array.dtype == object and array.size else None
+    return array.ndim < 3 and array.dtype.names is None and not isinstance(cell, list | tuple | np.ndarray)
 
 
 def with_channel_axis(X: Any) -> Any:
@@ -40,6 +44,6 @@ def with_channel_axis(X: Any) -> Any:
         return X
     try:
         table = unmasked(X)
-    except ValueError:  # rows of unequal length
+    except ValueError:  # a list among the numbers
         return X
     return table[:, None] if table.ndim == 2 else X
