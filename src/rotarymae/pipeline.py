@@ -491,9 +491,9 @@ class Pipeline:
         -------
         ndarray, list of ndarray, or tuple of two such
             Means in the table's units, for V columns of values: [S, q, V] for S series, or [S, C, q, V] if they have C
-            channels. If series have different numbers of times, a list with an array [q_i, V], or [C, q_i, V], of each
-            series. If `X` is an array [cases, channels, time] or [cases, time], an array [cases, channels, q] or
-            [cases, q]. With `return_std` a tuple (means, standard deviations), both of this form.
+            channels (of a long table in sorted order). If series have different numbers of times, a list with an array
+            [q_i, V], or [C, q_i, V], of each series. If `X` is an array [cases, channels, time] or [cases, time], an
+            array [cases, channels, q] or [cases, q]. With `return_std` a tuple (means, standard deviations), both of this form.
 
         Raises
         ------

@@ -127,10 +127,10 @@ class RoMAEInterpolator(_Unsupervised):
         -------
         ndarray, list of ndarray, or tuple of two such
             Predicted values (means). If all S series have q times, they are an array [S, q, V], or [S, C, q, V] for
-            series of C channels; V is the number of value columns. If numbers of times differ, they are a list with an
-            array [q_i, V] or [C, q_i, V] for each series. If X is an array [cases, channels, time] or [cases, time],
-            they are [cases, channels, q] or [cases, q]. With `return_std` a tuple of means and standard deviations, of
-            the same shape.
+            series of C channels (of a data frame in sorted order); V is the number of value columns. If numbers of
+            times differ, they are a list with an array [q_i, V] or [C, q_i, V] for each series. If X is an array
+            [cases, channels, time] or [cases, time], they are [cases, channels, q] or [cases, q]. With `return_std` a
+            tuple of means and standard deviations, of the same shape.
 
         Raises
         ------
