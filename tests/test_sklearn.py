@@ -247,6 +247,7 @@ def test_a_saved_estimator_knows_the_columns_of_its_frame(gappy, tmp_path):
 @pytest.mark.parametrize(
     ("make", "parts"),
     [
+        (lambda a: pd.DataFrame({"id": [1, 1], "time": 2.0, "value": [1, 2]}), ["by SeriesDataset.from_frame"]),
         (lambda a: [a[0], a[1][:2]], ["channels", "2, 3"]),
         (lambda a: pd.DataFrame({"id": [1], "when": [2.0], "value": [1.0]}), ["no column 'time'", "'when'"]),
         (lambda a: a[:, 0, 1], ["Reshape your data"]),

@@ -540,7 +540,7 @@ def merge_duplicates(rows: Observations, duplicates: str, strict: bool = False) 
             raise InputError(
                 f"{where}: there are {counts[place]} observations that differ; wanted one ({again.sum()} rows too many "
                 "in all). If a column tells them apart, name it as the channel; else read their mean, the first or the "
-                f"last.{more}",
+                f"last (in Python by SeriesDataset.from_frame).{more}",
                 code="duplicates",
                 settings=[("duplicates", "mean"), ("duplicates", "first"), ("duplicates", "last")],
             )
