@@ -493,7 +493,8 @@ class Pipeline:
             Means in the table's units, for V columns of values: [S, q, V] for S series, or [S, C, q, V] if they have C
             channels (of a long table in sorted order). If series have different numbers of times, a list with an array
             [q_i, V], or [C, q_i, V], of each series. If `X` is an array [cases, channels, time] or [cases, time], an
-            array [cases, channels, q] or [cases, q]. With `return_std` a tuple (means, standard deviations), both of this form.
+            array [cases, channels, q] or [cases, q]. With `return_std` a tuple (means, standard deviations), both of
+            this form.
 
         Raises
         ------
