@@ -136,8 +136,7 @@ def test_rows_of_one_object_and_one_filter_each_join():
             ],
         }
     )
-    with pytest.warns(InputWarning, match="times that were not ascending"):
-        data = SeriesDataset.from_frame(table, "object", "lc.mjd", "filter", ["lc.mag"])
+    data = SeriesDataset.from_frame(table, "object", "lc.mjd", "filter", ["lc.mag"])
     assert data.ids.tolist() == [4, 5] and data.times.tolist() == [1, 2, 3, 9]
     assert data.channels is not None and data.channels.tolist() == [0, 1, 0, 0] and data.channel_names == (1, 2)
 

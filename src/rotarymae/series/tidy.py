@@ -449,13 +449,15 @@ def _width(column: np.ndarray) -> float:
 def sort(rows: Observations) -> Observations:
     """Return the rows sorted by series, time, positions and channel; rows that are equal in these keep their order.
 
-    The report warns (`doubts`) if the times of some series did not ascend in the table, and if series seem to start
-    over in time (`_begin_again`); each warning has the number of these series.
+    The report warns (`doubts`) if the times of a channel of some series did not ascend in the table, and if series seem
+    to start over in time (`_begin_again`); each warning has the number of these series.
     """
     if (rows.series[1:] < rows.series[:-1]).any():
         rows = rows.keep(np.argsort(rows.series, kind="stable"))
-    backwards = (rows.series[1:] == rows.series[:-1]) & (rows.times[1:] < rows.times[:-1])
-    which = np.unique(rows.series[1:][backwards])
+    which = _backwards(rows.series, rows.times)
+    if len(which) and rows.channels is not None:  # one channel may stand after the other
+        order = np.lexsort([rows.channels, rows.series])
+        which = _backwards(rows.series[order], rows.times[order], rows.channels[order])
     if len(which):
         reason = "series had times that were not ascending, and have been sorted"
         rows = rows.doubting(reason, len(which), listed(rows.ids[which[:1]]))
@@ -476,6 +478,18 @@ def sort(rows: Observations) -> Observations:
     at = np.flatnonzero(mixed[rows.series])
     order[at] = at[np.lexsort([key[at] for key in rows.keys[::-1]])]
     return rows.keep(order)
+
+
+def _backwards(series: np.ndarray, times: np.ndarray, channels: np.ndarray | int = 0) -> np.ndarray:
+    """Return the series, ascending, in which a row is earlier than the row before it, which has the same channel.
+
+    Args:
+        series: int [n], ascending.
+        times: float [n].
+        channels: int [n], or a number for all rows.
+    """
+    same = (np.diff(series) == 0) & (np.diff(np.broadcast_to(channels, len(series))) == 0)
+    return np.unique(series[1:][same & (times[1:] < times[:-1])])
 
 
 def _begin_again(rows: Observations) -> np.ndarray:
