@@ -553,6 +553,14 @@ def test_a_forecaster_is_scored_by_the_latest_observations(lists, monkeypatch):
     assert asked == ["latest"]
 
 
+def test_a_frame_is_read_with_the_positions_of_the_model():
+    frame = pd.DataFrame({"id": np.repeat(range(6), 5), "time": np.tile(np.arange(5.0), 6), "value": np.arange(30.0)})
+    frame["depth"] = frame["value"] % 7
+    dataset = SeriesDataset.from_frame(frame, positions=["depth"])
+    model, asked = RoMAEInterpolator(**FAST).fit(dataset), {"at": [1.5], "positions": [[2.0]]}
+    assert np.array_equal(model.predict(frame, **asked), model.predict(dataset, **asked))
+
+
 def test_warnings_of_a_fit_are_those_of_python(lists):
     with pytest.warns(InputWarning, match="predictor='features' needs validation series and there are none"):
         RoMAEClassifier(**BOTH, predictor="features", validation_fraction=0.0).fit(*lists)

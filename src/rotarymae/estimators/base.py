@@ -317,7 +317,8 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
             except ValueError as error:
                 raise InputError(str(error)) from None
             X = np.asarray(flat)[:, None]
-        return as_dataset(X, known, self._columns(), {} if like is None else like.columns)
+        columns = replace(self._columns(), positions=() if known is None else known.position_names)
+        return as_dataset(X, known, columns, {} if like is None else like.columns)
 
     def _columns(self) -> TableSchema:
         """Return the parameters that name columns of a data frame, as a TableSchema."""
