@@ -525,6 +525,18 @@ def test_pairs_of_numbers_in_an_array_of_objects_are_two_outputs(lists):
     assert model.predict(lists[0]).shape == (24, 2)
 
 
+def test_labels_of_a_data_set_by_id_may_have_other_ids_too():
+    dataset = SeriesDataset.from_arrays([[0.0, 1.0]] * 4, [[1.0, 2.0]] * 4, ids=list("dbca"))
+    by_id = pd.Series([0, 1, 2, 3], index=list("abcd"))
+    part = dataset.select([0, 2])
+    with pytest.warns(InputWarning, match="no series"):
+        assert [*labels_of(part, part, by_id, "id")] == [3, 2]
+    with refuses("'a'"):
+        labels_of(dataset, dataset, by_id.rename({"a": "other"}), "id")  # once taken in the order given, in silence
+    numbers = SeriesDataset.from_arrays([[0.0, 1.0]] * 3, [[1.0, 2.0]] * 3, ids=[1, 2, 3])
+    assert [*labels_of(numbers, numbers, pd.Series([5, 6, 7], index=[2, 0, 1]), "id")] == [5, 6, 7]  # rows, shuffled
+
+
 def test_labels_with_the_default_index_of_pandas_keep_their_order():
     """The series of a frame are in the order in which they appear; 0, 1, 2, ... are no ids even where these exist."""
     ids = np.repeat([3, 1, 2, 0], 3)

@@ -1,8 +1,8 @@
 """Features of light curves: a Gaussian process makes one smooth curve of the fluxes in all filters of a source.
 
 The curve depends on time and wavelength, so each filter's observations tell about the others, also at times when only
-one was observed. Boone (2019), https://doi.org/10.3847/1538-3881/ab5182, does so with a kernel fitted to each object.
-Here few kernels are tried for each, and the likeliest one is taken: that is a hundred times as fast.
+one was observed. Boone (2019), https://doi.org/10.3847/1538-3881/ab5182, does so with a kernel that is fitted to each
+object. Here ten kernels are tried, and the likeliest one is taken.
 """
 
 from __future__ import annotations

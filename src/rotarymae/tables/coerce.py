@@ -140,11 +140,15 @@ def _by_id(index: Any, series: Any) -> bool:
     """Return whether labels in a pandas Series with this index are given by ids of the series, not in their order.
 
     False for an unnamed RangeIndex, which pandas gives to values without an index. With another index, True if `series`
-    is a data frame, or a data set with exactly the ids in the index; False for series in any other form.
+    is a data frame; or a data set, if the index holds text that is an id, or all ids, or nothing but ids. Other whole
+    numbers may be numbers of rows. False for series in any other form.
     """
     if type(index).__name__ == "RangeIndex" and index.name is None:
         return False
-    return is_frame(series) or (isinstance(series, SeriesDataset) and set(index) == set(series.ids.tolist()))
+    if not isinstance(series, SeriesDataset):
+        return is_frame(series)
+    known, ids = set(index), set(series.ids.tolist())
+    return known <= ids or ids <= known or any(isinstance(one, str) for one in known & ids)
 
 
 def _from_frame(
