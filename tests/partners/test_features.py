@@ -436,6 +436,7 @@ def test_of_a_long_series_the_strongest_observations_and_others_evenly_are_kept(
     "options",
     [
         {"bands": ["LSST u", "lsst_g", "SDSS-r", "i", "z'", "Y"]},
+        {"bands": range(6)},
         {"static": ("hostgal_photoz", "mwebv")},
         {"static": ("z_spec", "E(B-V)")},
         {"static": ("Redshift", "ebv")},
@@ -462,7 +463,12 @@ def test_without_a_redshift_the_curve_is_that_of_the_observed_fluxes(static):
 
 @pytest.mark.parametrize(
     "options",
-    [{"names": ("flux",)}, {"names": ("mag", "mag_err")}, {"bands": ["u", "g", "r", "i", "z", "w"]}],
+    [
+        {"names": ("flux",)},
+        {"names": ("mag", "mag_err")},
+        {"bands": ["u", "g", "r", "i", "z", "w"]},
+        {"bands": range(1, 7)},
+    ],
 )
 def test_there_is_a_curve_only_of_fluxes_with_errors_in_filters(options):
     assert not any(name.startswith("curve") for name in features(black_body((0.5, 0.2), **options))[1])

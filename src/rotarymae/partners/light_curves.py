@@ -69,7 +69,8 @@ class Sources(NamedTuple):
     def note(self) -> str:
         """Say for a user which features there are, and what they are corrected by."""
         corrected = f"corrected by {listed(self.columns)}" if self.columns else "not corrected for redshift and dust"
-        return f"light curves, times in days: features of one smooth curve of all filters, {corrected}"
+        filters = listed([FILTERS[k] for k in self.filters], len(FILTERS))
+        return f"light curves in {filters}, times in days: features of one smooth curve of all filters, {corrected}"
 
 
 class Curves(NamedTuple):
@@ -100,12 +101,16 @@ def find_sources(dataset: SeriesDataset, static: Iterable[str]) -> Sources | Non
 
     It holds some if
     - the first value column is named after a flux and has standard errors;
-    - there are two or more channels, all named after filters (g, "LSST g", sdss_g ..).
+    - there are two or more channels, all named after filters (g, "LSST g", sdss_g ..), or six with the numbers 0 to 5,
+      as PLAsTiCC has them for u to y.
 
     The redshift is the first column in `static` that holds numbers and is named after one (z, redshift, z_spec,
     hostgal_photoz ..), the reddening likewise (EBV, mwebv, E(B-V)).
     """
-    first, filters = dataset.value_names[0], [FILTER.fullmatch(str(one)) for one in dataset.channel_names or ()]
+    first, channels = dataset.value_names[0], [str(one) for one in dataset.channel_names or ()]
+    if set(channels) == set(map(str, range(len(FILTERS)))):
+        channels = [FILTERS[int(one)] for one in channels]
+    filters = [FILTER.fullmatch(one) for one in channels]
     index = [FILTERS.index(one[1].lower()) for one in filters if one]
     flux = "flux" in first.lower() and first in dict(error_columns(dataset.value_names))
     if not flux or not 2 <= len(filters) == len(index):
