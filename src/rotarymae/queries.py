@@ -368,7 +368,10 @@ class QueryTable:
         for column in (*needed, *with_errors):
             if column not in table.column_names:
                 near = did_you_mean(column, table.column_names)
-                raise InputError(f"{name} has no column {column!r}; it needs {listed(needed)}.{near}")
+                raise InputError(
+                    f"{name} has no column {column!r}; it needs {listed(needed)}, called as in the table of "
+                    f"observations (--id, --time, ...).{near}"
+                )
         columns = {column: cells.to_arrow(table[column]) for column in (*needed, *with_errors)}
         iso = cells.is_text(columns[time].type) and cells.matches(columns[time], dates.ISO).all()  # as we write them
         written: Any = {"time_format": None if iso else layout.time_format, "na": layout.na}
