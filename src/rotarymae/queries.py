@@ -57,7 +57,7 @@ class Queries:
         channels: int [n], numbers from 0 (which band or sensor); None for series without channels.
         offsets: int [S + 1]; the queries of series s are those from offsets[s] to offsets[s + 1], the latter excluded.
         errors: [n, V] standard errors of V values in the table's units: predict observations that have these errors,
-            whose bands are wider. None predicts the curve without noise.
+            whose bands are wider. With None, a model that was trained with errors predicts the curve without noise.
         positions: [n, P] positions on P axes besides time, such as latitude and longitude; None for series without.
     """
 
