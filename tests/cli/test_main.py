@@ -655,6 +655,13 @@ def both_ways(tmp_path, path, options, job="embed"):
     return run, table(tmp_path / "out.parquet")
 
 
+def test_any_series_says_which_channels_it_knows_nothing_of(tmp_path, capsys):
+    cells = [("a", 0, 1, ""), ("a", 1, 2, ""), ("b", 2, 3, "")]
+    path = write_csv(tmp_path / "wide.csv", "id,time,pulse,lactate", cells)
+    assert command("interpolate", path, "--wide", "--grid", "2", "--out", tmp_path / "out.csv") == 0
+    assert says_all(" ".join(capsys.readouterr().err.split()), ["none of 2 series", "'lactate'", "say nothing"])
+
+
 def test_a_wide_table_with_missing_cells(tmp_path):
     cells = [("a", 0, 1, ""), ("a", 1, 2, 5), ("a", 2, "", 4), ("b", 0, 3, ""), ("b", 3, 1, 2)]
     path = write_csv(tmp_path / "wide.csv", "id,time,pulse,temperature", cells)
