@@ -254,6 +254,17 @@ def test_a_tenth_is_hidden_and_compared_with_the_line(model):
     assert beside_line(model, SeriesDataset.from_arrays([[0.0, 1.0]], [[0.0, 1.0]])) is None
 
 
+def test_bands_hold_small_noise_on_a_slow_wave():
+    draw, t = np.random.default_rng(0), np.arange(160.0)
+    waves = [np.sin(t / 23 + i) + 0.02 * draw.normal(size=160) for i in range(10)]
+    hidden = t % 8 == 3
+    seen = SeriesDataset.from_arrays([t[~hidden]] * 10, [wave[~hidden] for wave in waves])
+    answer = interpolate_any(load("any-series").model, seen, _asked(seen, t[hidden]))
+    truth = np.concatenate([wave[hidden] for wave in waves])
+    held = {share: np.mean((low[:, 0] <= truth) & (truth <= high[:, 0])) for share, (low, high) in answer.bands.items()}
+    assert 0.5 < held[0.68] < 0.8 and held[0.95] > 0.93
+
+
 def test_other_sizes_are_refused():
     with pytest.raises(InputError):
         AnySeries(RoMAEConfig(axes=1))

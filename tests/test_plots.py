@@ -140,9 +140,15 @@ def test_the_axis_of_a_channel_is_by_its_own_values():
     assert [axes.get_yscale() for axes in shown_axes(drawn(figure))] == ["linear", "linear", "symlog"]
 
 
-def test_dates_below_narrow_panels_do_not_overlap():
-    days = 18_638 + np.tile(np.linspace(0, 320, 9), 2)
-    figure = plots.interpolation(days, days - 18_000, np.repeat([0, 1], 9), ("a", "b"), shown=[0, 1], dates=True)
+@pytest.mark.parametrize("span", [320, 3, 1.6])
+@pytest.mark.parametrize("kind", ["interpolation", "excerpts"])
+def test_dates_below_narrow_panels_do_not_overlap(kind, span):
+    days = 18_638 + np.tile(np.linspace(0, span, 9), 2)
+    if kind == "interpolation":
+        figure = plots.interpolation(days, days - 18_000, np.repeat([0, 1], 9), ("a", "b"), shown=[0, 1], dates=True)
+    else:
+        times, odd = (days[:9] * 86_400e3).astype("datetime64[ms]"), np.arange(9) == 4
+        figure = plots.excerpts([plots.Excerpt("a", "odd", times, days[:9], odd, np.zeros(9))] * 3, "value")
     figure.canvas.draw()  # at the resolution at which the boxes are given
     for axes in shown_axes(figure):
         boxes = [one.get_window_extent() for one in axes.get_xticklabels() if one.get_text()]

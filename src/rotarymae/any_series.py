@@ -30,6 +30,9 @@ CORRECTION_DIM = 96
 # Where corrections start: log squared scale in squared deviations of the bank, and the raw degrees of freedom (3.5).
 # The band of 68 % is then 0.9, that of 95 % 2.3 deviations of the bank: real series have heavier tails than it.
 START = (-0.5, 1.25)
+# The band of 68 % is at least so wide, in the distance within which the processes predict 68 % of the channel's visible
+# observations from the others. Channels with fewer observations have no such bound.
+NARROWEST, FEWEST = 0.8, 20
 CLIP = 8.0  # deviations, at which what the network reads is cut off
 HALF_AS_NEAR = 2.0  # median gaps after which a neighbour counts as half as near
 CURVE_TIMES = 48  # at which channels are compared
@@ -319,6 +322,21 @@ def ask_bank(
     return answer, torch.cat([groups.scatter(near, shape), torch.stack(numbers, -1).float()], -1)
 
 
+def least_half_width(bank: Bank, answer: Answer, channels: Int[Tensor, "B M"]) -> Float[Tensor, "B M"]:
+    """Return half the least width of the 68 % band of each query, standardised; 0 where there is no bound.
+
+    It is the deviation that the processes predict at the query, times 0.8 (`NARROWEST`), times the 0.68 quantile of the
+    channel's residuals: how far, in such deviations, its visible observations lie from their predictions. Channels with
+    fewer than 20 observations (`FEWEST`) have no bound. The other arguments are of `ask_bank`, and from it.
+    """
+    groups, lookup = bank.groups, bank.groups.lookup
+    typical = bank.residual.abs().masked_fill(~groups.real, torch.nan).nanquantile(0.68, 1)
+    typical = typical.masked_fill(groups.real.sum(1) < FEWEST, 0.0)
+    pair = lookup.gather(1, channels.clamp(max=lookup.shape[1] - 1))
+    known = (channels < lookup.shape[1]) & (pair >= 0)
+    return NARROWEST * typical[pair].masked_fill(~known, 0.0) * answer.log_std.exp()
+
+
 def _nearest(bank: Bank, pairs: Tensor, times: Tensor, mean: Tensor, log_std: Tensor) -> Float[Tensor, "U m K"]:
     """Describe the observations around each query (a time to predict at) by K numbers, which the decoder reads.
 
@@ -449,7 +467,9 @@ class AnySeries(MaskedAutoencoder):
     ) -> Float[Tensor, "B M V P"]:
         """Return a prediction, standardised, at each of M positions: the 3 parameters of Student's t, [B, M, 1, 3].
 
-        They are explained in `likelihoods.StudentT`; the first is the mean. No argument is checked.
+        They are explained in `likelihoods.StudentT`; the first is the mean. No argument is checked. Except in training,
+        bands have a least width (`least_half_width`), as the network learnt from functions that are exact or have
+        outliers, too, and takes small noise for none.
 
         Args:
             context: the encoded visible tokens of B series, as the method `context` returns them.
@@ -458,12 +478,19 @@ class AnySeries(MaskedAutoencoder):
             target_mask: not used.
         """
         real = positions.new_ones(positions.shape[:2], dtype=torch.bool) if padding is None else ~padding
+        times, channels = _times_and_channels(positions)
         with torch.no_grad():
-            answer, numbers = ask_bank(context.observed, *_times_and_channels(positions), real)  # pyright: ignore
+            answer, numbers = ask_bank(context.observed, times, channels, real)  # pyright: ignore
             numbers = numbers.to(context.tokens.dtype)
         queries = self.mask_token + self.query_projection(numbers)
         x = self._decoded(context, queries, positions, padding)
-        return self.likelihood.clamp(self.head(x, numbers, answer)[..., None, :])
+        parameters = self.likelihood.clamp(self.head(x, numbers, answer)[..., None, :])
+        if self.training:
+            return parameters
+        mean, log_scale, freedom = parameters.unbind(-1)
+        half = self.likelihood.interval(parameters.double(), 0.68)[1] - mean
+        least = least_half_width(context.observed, answer, channels)[..., None]  # pyright: ignore
+        return torch.stack([mean, log_scale + 2 * (least / half).clamp(min=1).log().to(mean.dtype), freedom], -1)
 
 
 def _times_and_channels(positions: Float[Tensor, "B N A"]) -> tuple[Float[Tensor, "B N"], Int[Tensor, "B N"]]:

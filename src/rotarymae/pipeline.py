@@ -171,7 +171,8 @@ class Pipeline:
         if self.labels is None or not isinstance(self.model, Classifier | Regressor):
             raise InputError(
                 f"the model is a {type(self.model).__name__} and not fine-tuned; `rotarymae fit` with labels makes one "
-                "that predicts them."
+                "that predicts them. Without labels there are embed and, for series, interpolate, anomalies and "
+                "evaluate --horizon."
             )
         return self.labels
 

@@ -205,11 +205,7 @@ def interpolation(
         axes.set(title=literal(channel_names[c]), xlabel=literal(time_label) if last else "")
         axes.tick_params(labelbottom=last)
         _scale(axes, y[channel == c])
-        if dates:
-            locator = AutoDateLocator(minticks=2, maxticks=5)
-            axes.xaxis.set(major_locator=locator, major_formatter=ConciseDateFormatter(locator))
-        else:
-            axes.locator_params(axis="x", nbins=4)
+        _label_times(axes, dates)
     figure.supylabel(literal(value_label), fontsize=10)
     legend_below(figure, [(handle, name) for name, handle in entries.items()])
     return figure
@@ -264,6 +260,15 @@ def _on_axis(times: ArrayLike, dates: bool) -> np.ndarray:
     days = np.asarray(times, np.float64)
     # Milliseconds are drawn alike whatever epoch the caller has set in matplotlib.
     return np.round(days * 86_400e3).astype("datetime64[ms]") if dates else days
+
+
+def _label_times(axes: Any, dates: bool) -> None:
+    """Label so few times below a narrow panel that they do not overlap; `dates` says whether they are dates."""
+    if dates:
+        locator = AutoDateLocator(minticks=2, maxticks=5)
+        axes.xaxis.set(major_locator=locator, major_formatter=ConciseDateFormatter(locator))
+    else:
+        axes.locator_params(axis="x", nbins=4)
 
 
 @styled
@@ -327,5 +332,6 @@ def excerpts(parts: Sequence[Excerpt], value: str) -> Figure:
         _draw_limits(axes, times, values, sides, FAINT)
         axes.plot(times[odd], values[odd], "o", color=COLOURS[1], markerfacecolor="none", markersize=6)
         axes.set_title(f"{literal(part.name)}\n{part.oddity}", fontsize=8)
+        _label_times(axes, times.dtype.kind == "M")
     figure.supylabel(literal(value), fontsize=9)
     return figure

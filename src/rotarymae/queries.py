@@ -57,7 +57,7 @@ class Queries:
         channels: int [n], numbers from 0 (which band or sensor); None for series without channels.
         offsets: int [S + 1]; the queries of series s are those from offsets[s] to offsets[s + 1], the latter excluded.
         errors: [n, V] standard errors of V values in the table's units: predict observations that have these errors,
-            whose bands are wider. None predicts the curve without noise.
+            whose bands are wider. With None, a model that was trained with errors predicts the curve without noise.
         positions: [n, P] positions on P axes besides time, such as latitude and longitude; None for series without.
     """
 
@@ -368,7 +368,10 @@ class QueryTable:
         for column in (*needed, *with_errors):
             if column not in table.column_names:
                 near = did_you_mean(column, table.column_names)
-                raise InputError(f"{name} has no column {column!r}; it needs {listed(needed)}.{near}")
+                raise InputError(
+                    f"{name} has no column {column!r}; it needs {listed(needed)}, called as in the table of "
+                    f"observations (--id, --time, ...).{near}"
+                )
         columns = {column: cells.to_arrow(table[column]) for column in (*needed, *with_errors)}
         iso = cells.is_text(columns[time].type) and cells.matches(columns[time], dates.ISO).all()  # as we write them
         written: Any = {"time_format": None if iso else layout.time_format, "na": layout.na}

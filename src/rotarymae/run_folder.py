@@ -163,8 +163,8 @@ def write_tables(outcome: Outcome, out: Path) -> None:
     """Write predictions, embeddings and interpolations of a run as Parquet files; what the run lacks is not written.
 
     The first column of each file is the id of the series.
-    - predictions.parquet has a row per series: "part" of the split ("train", or "fold 1" and so on), "label", empty
-      without one (of times to an event also "event"), and the `prediction_columns`;
+    - predictions.parquet has a row per series: "part" of the split ("train", or "fold 1" and so on); in a run with
+      labels also "label", empty without one (of times to an event also "event"), and the `prediction_columns`;
     - embeddings.parquet has a row per series;
     - interpolations.parquet has a row per observation that was hidden to score the model: the `interpolation_columns`,
       and NAME_observed, the observed value, empty for a limit (known only to lie above or below it).
@@ -180,8 +180,8 @@ def write_tables(outcome: Outcome, out: Path) -> None:
     if outcome.fold_of is not None:
         part[split.test] = [f"fold {number}" for number in outcome.fold_of[split.test]]
     ids, name = pa.array(dataset.ids.tolist()), dataset.id_name
+    columns: dict[str, Any] = {"part": pa.array(part.tolist())}
     if outcome.predicted is not None and outcome.pipeline.labels is not None and outcome.labels is not None:
-        columns: dict[str, Any] = {"part": pa.array(part.tolist())}
         if outcome.labels.dtype.names is None:
             columns["label"] = pa.array(list(outcome.labels))
         else:
@@ -192,7 +192,7 @@ def write_tables(outcome: Outcome, out: Path) -> None:
         if outcome.fold_weights is not None:
             decided = decide(outcome.predicted, outcome.fold_weights)
             columns["predicted"] = pa.array([outcome.classes[i] for i in decided])
-        write_table(with_ids(pa.table(columns), ids, name), out / "predictions.parquet")
+    write_table(with_ids(pa.table(columns), ids, name), out / "predictions.parquet")
     if outcome.embeddings is not None:
         vectors = pa.table(embedding_columns(outcome.embeddings))
         write_table(with_ids(vectors, ids, name), out / "embeddings.parquet")

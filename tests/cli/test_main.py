@@ -347,6 +347,17 @@ def test_evaluate_scores_forecasts(fitted, tmp_path, capsys):
     assert says_all(capsys.readouterr().err, ["--horizon soon"])
 
 
+def test_evaluate_warns_of_the_series_that_a_model_without_labels_was_trained_on(tmp_path, capsys):
+    path = write_csv(tmp_path / "stars.csv", "star,day,band,flux", two_kinds()[0])
+    assert command("fit", path, "--out", tmp_path / "run", *STARS, *TINY) == 0
+    parts = table(tmp_path / "run/predictions.parquet")
+    assert parts.column_names == ["star", "part"] and parts["part"].to_pylist().count("test") == 6
+    assert command("evaluate", tmp_path / "run", path, "--horizon", "2") == 0
+    assert says_all(capsys.readouterr().err, ["18 of 24 series", "trained or chosen on"])
+    assert command("evaluate", tmp_path / "run", path) == 2
+    assert says_all(capsys.readouterr().err, ["not fine-tuned", "--horizon"])
+
+
 def test_python_m_is_the_command():
     out = subprocess.run([sys.executable, "-m", "rotarymae", "--version"], capture_output=True, text=True, check=True)
     assert out.stdout.startswith("rotarymae 0.")
@@ -642,6 +653,13 @@ def both_ways(tmp_path, path, options, job="embed"):
     assert command("fit", path, "--out", run, *options, *TINY, "--quiet") == 0
     assert command(job, run, path, "--out", tmp_path / "out.parquet", "--quiet") == 0
     return run, table(tmp_path / "out.parquet")
+
+
+def test_any_series_says_which_channels_it_knows_nothing_of(tmp_path, capsys):
+    cells = [("a", 0, 1, ""), ("a", 1, 2, ""), ("b", 2, 3, "")]
+    path = write_csv(tmp_path / "wide.csv", "id,time,pulse,lactate", cells)
+    assert command("interpolate", path, "--wide", "--grid", "2", "--out", tmp_path / "out.csv") == 0
+    assert says_all(" ".join(capsys.readouterr().err.split()), ["none of 2 series", "'lactate'", "say nothing"])
 
 
 def test_a_wide_table_with_missing_cells(tmp_path):

@@ -389,9 +389,9 @@ def test_a_dataset_of_other_values_or_channels_is_refused():
     data = two_channels(30)[0]
     made = ObservationPreprocessor.fit(data)
     made.check(data)
-    with refuses("y, x", "x, y", "in the same order"):
+    with refuses("y, x", "x, y", "in the same order", "rename yours"):
         made.check(replace(data, value_names=("y", "x")))
-    with refuses("'b', 'a'", "'a', 'b'", "channel_names"):
+    with refuses("'b', 'a'", "'a', 'b'", "channel_names", "leave --values out"):
         made.check(replace(data, channel_names=("b", "a")))
     with refuses("the channels are none", "trained on 'a', 'b'"):
         made.check(replace(data, channels=None, channel_names=None))

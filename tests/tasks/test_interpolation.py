@@ -116,6 +116,11 @@ def test_a_table_of_durations_is_for_series_of_durations(data, unit, zone, parts
     assert asked.queries(dataclasses.replace(data, time_unit="day")).lengths.tolist() == [0] * 16
 
 
+def test_a_table_of_times_without_the_column_of_times_names_the_option():
+    with refuses("no column 'when'", "--time"):
+        QueryTable.of(pa.table({"id": ["a"], "day": [1]}), TableSchema(time="when"))
+
+
 @pytest.mark.parametrize("given", [0, 1, 3])
 def test_queries_on_another_number_of_axes_are_refused_by_number(given):
     times = np.arange(30.0)

@@ -164,8 +164,8 @@ def interpolate_command(
 
     For example: rotarymae interpolate run new.csv --times 0 0.5 1 --out values.csv. A table alone (rotarymae
     interpolate new.csv --out values.csv) is answered by any-series, which was trained on random functions. Give at most
-    one of --at, --times and --grid. If the table of --at has the error columns of the training table, the bands are
-    those of observations with these errors; otherwise they are those of the curve without noise.
+    one of --at, --times and --grid. Bands are those of observations, noise included. Those of a model that was trained
+    with --errors are of the curve without noise, unless the table of --at has these columns of errors.
 
     Args:
         out: New .csv or .parquet file: id, time, channel, mean, standard deviation and bands of each value, distance to

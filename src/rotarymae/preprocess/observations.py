@@ -463,13 +463,14 @@ class ObservationPreprocessor(Preprocessor):
             errors = f" with the errors {', '.join(self.errors)}" if self.errors else ""
             raise InputError(
                 f"the columns of values are {', '.join(dataset.value_names)}, and the model was trained on "
-                f"{', '.join(self.value_names)}{errors}; give the same columns in the same order."
+                f"{', '.join(self.value_names)}{errors}; give the same columns in the same order, or rename yours."
             )
         channels = None if dataset.channel_names is None else tuple(plain(name) for name in dataset.channel_names)
         if channels != self.channel_names:
             raise InputError(
                 f"the channels are {listed(channels or ()) or 'none'}, and the model was trained on "
-                f"{listed(self.channel_names or ()) or 'none'}; read the data with the model's channel_names."
+                f"{listed(self.channel_names or ()) or 'none'}; read the data with the model's channel_names. A wide "
+                "table may lack some of these columns; leave --values out, and call the others as in training."
             )
         if dataset.position_names != self.position_names:
             raise InputError(

@@ -29,7 +29,7 @@ from rotarymae.run_folder import (
     prediction_columns,
     score_columns,
 )
-from rotarymae.series import SeriesDataset
+from rotarymae.series import SeriesDataset, channel_index, plain
 
 ModelStage = Literal["pretrained", "finetuned"]
 UNTRAINED_AT_A_TIME = 1 << 13  # observations; any-series takes some seconds, and nobody waits longer for first answers
@@ -280,6 +280,15 @@ def values(
             queries = queries_at(dataset, times) if times else grid(dataset, points)
         if not len(queries.times):
             return Answers(pa.table({}), queries.lengths)
+        unseen = np.setdiff1d(channel_index(queries), channel_index(dataset))
+        if pipeline.untrained and len(unseen):
+            names = listed([(dataset.channel_names or ())[c] for c in unseen])
+            warnings.warn(
+                f"none of {len(dataset):,} series, of which {plain(dataset.ids[0])!r} is the first, has an observation "
+                f"of the channels {names}: their predictions and bands there say nothing.",
+                InputWarning,
+                stacklevel=2,
+            )
         answer = pipeline.answer(dataset, queries, on_step)
         where = (queries.times, queries.channels, dataset.channel_names, pipeline.predicted_names(dataset))
         return Answers(pa.table(interpolation_columns(*where, answer, dataset.time_zone)), queries.lengths)
