@@ -2,23 +2,29 @@
 
     python scripts/boosting.py mallorn --data shared/data
     python scripts/boosting.py plasticc --data shared/data --folds 0 1
-    python scripts/boosting.py mallorn --data shared/data --copies 0
+    python scripts/boosting.py plasticc --data shared/data --folds 0 1 --redshift
+    python scripts/boosting.py mallorn --data shared/data --copies 0 --no-curves
 
-Folds are stratified by class, five, seed 0. With --copies 0 the trees do not learn from copies that lack observations.
+Folds are stratified by class, five, seed 0. With --redshift PLAsTiCC has its redshift and reddening as static columns.
+With --copies 0 the trees do not learn from copies that lack observations, with --no-curves not from the features of the
+smooth curve of all filters.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
+from sklearn.metrics import average_precision_score, f1_score, log_loss, roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 
 from rotarymae.partners import BoostedFeatures, boosting
+from rotarymae.partners import features as features_of
 from rotarymae.preprocess import StaticColumn, fit_static
 from rotarymae.series import SeriesDataset
 from rotarymae.tables import TableSchema, align_labels, read_table
@@ -26,7 +32,7 @@ from rotarymae.tables import TableSchema, align_labels, read_table
 Table = tuple[SeriesDataset, np.ndarray, tuple[StaticColumn, ...]]
 
 
-def mallorn(data: Path) -> Table:
+def mallorn(data: Path, _: bool) -> Table:
     """Return the light curves of MALLORN, whether each is a tidal disruption, and its two static columns."""
     folder = data / "mallorn"
     objects = str(folder / "objects.csv")
@@ -39,12 +45,14 @@ def mallorn(data: Path) -> Table:
     return dataset, truth, fit_static(dataset, ("Z", "EBV"))
 
 
-def plasticc(data: Path) -> Table:
-    """Return the light curves of PLAsTiCC, the number of each one's class, and no static columns."""
+def plasticc(data: Path, redshift: bool) -> Table:
+    """Return the light curves of PLAsTiCC, the number of each one's class, and two static columns or none."""
     from rotarymae_experiments.data import plasticc as reader
 
-    dataset, classes = reader.read(data / "plasticc")[:2]
-    return dataset, np.unique(classes, return_inverse=True)[1], ()
+    dataset, classes, facts = reader.read(data / "plasticc")
+    names = ("hostgal_photoz", "mwebv") if redshift else ()
+    dataset = replace(dataset, static={name: np.asarray(facts[name]) for name in names})
+    return dataset, np.unique(classes, return_inverse=True)[1], fit_static(dataset, names)
 
 
 def main() -> None:
@@ -54,10 +62,16 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("data"))
     parser.add_argument("--folds", type=int, nargs="+", default=list(range(5)))
     parser.add_argument("--copies", type=int, default=boosting.MOST_COPIES)
+    parser.add_argument("--redshift", action="store_true")
+    parser.add_argument("--no-curves", action="store_true")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     boosting.MOST_COPIES = options.copies
-    dataset, truth, static = {"mallorn": mallorn, "plasticc": plasticc}[options.table](options.data)
+    if options.no_curves:
+        features_module = sys.modules[features_of.__module__]
+        features_module.find_sources = lambda *_: None
+    table = {"mallorn": mallorn, "plasticc": plasticc}[options.table]
+    dataset, truth, static = table(options.data, options.redshift)
     chances, scored = np.zeros((len(truth), truth.max() + 1)), np.zeros(len(truth), bool)
     for k, (train, test) in enumerate(StratifiedKFold(5, shuffle=True, random_state=0).split(truth, truth)):
         if k in options.folds:
@@ -65,7 +79,8 @@ def main() -> None:
             trees = BoostedFeatures.fit("classification", dataset.select(train), truth[train], static, 0)
             chances[test], scored[test] = trees.predict(dataset.select(test)), True
             macro = f1_score(truth[test], chances[test].argmax(1), average="macro")
-            print(f"fold {k}: macro-F1 {macro:.3f}, {time.process_time() - start:.0f} s", flush=True)
+            loss, seconds = log_loss(truth[test], chances[test]), time.process_time() - start
+            print(f"fold {k}: macro-F1 {macro:.3f}, log-loss {loss:.3f}, {seconds:.0f} s", flush=True)
     if truth.max() == 1:
         known, chance = truth[scored], chances[scored, 1]
         precision, area = average_precision_score(known, chance), roc_auc_score(known, chance)
