@@ -304,22 +304,26 @@ def with_errors_of_limits(rows: Observations) -> Observations:
 
 
 def doubt_far_times(rows: Observations) -> Observations:
-    """Warn in the report (`doubts`) if the first or the last row of a series lies far in time from its other rows.
+    """Warn in the report (`doubts`) if the rows of the first or the last time of a series lie far from its other rows.
 
-    It lies far if the gap to the others is more than five times their span, which is the time from the first to the
-    last of them, and more than five times the median of these spans over all series. Series of fewer than six rows are
-    not judged, and do not count for the median. The rows themselves are unchanged.
+    They lie far if the gap to the others is more than five times their span, which is the time from the first to the
+    last of them, and more than five times the median of these spans over all series. Series of fewer than six different
+    times are not judged, and do not count for the median. The rows themselves are unchanged.
 
     Args:
         rows: sorted by series and time.
     """
-    offsets = offsets_of(rows.lengths)
+    of_series = np.repeat(np.arange(len(rows.lengths)), rows.lengths)
+    new = (np.diff(rows.times, prepend=np.nan) != 0) | (np.diff(of_series, prepend=-1) != 0)
+    start = np.flatnonzero(new)  # the first row of each time of a series
+    offsets, sizes = np.searchsorted(start, offsets_of(rows.lengths)), np.diff(start, append=len(rows.times))
+    times = rows.times[start]
     many = np.flatnonzero(np.diff(offsets) > MIN_OTHERS)
     ends = (offsets[many], offsets[many + 1] - 1)
     for first in (True, False):
         edge, other = ends if first else ends[::-1]
         near = edge + (1 if first else -1)
-        gap, span = np.abs(rows.times[near] - rows.times[edge]), np.abs(rows.times[other] - rows.times[near])
+        gap, span = np.abs(times[near] - times[edge]), np.abs(times[other] - times[near])
         far = gap > FAR_SPANS * np.maximum(span, np.median(span) if len(span) else 0.0)
         if not far.any():
             continue
@@ -330,7 +334,7 @@ def doubt_far_times(rows: Observations) -> Observations:
         where, option = ("before the next", "--since") if first else ("after the one before", "--until")
         reason = f"rows lie {said} {where} of their series, which spans {np.median(span[far]):.3g} otherwise; if a "
         reason += f"clock was wrong, {option} leaves such rows out"
-        rows = rows.doubting(reason, int(far.sum()), rows.name(int(edge[far][0])))
+        rows = rows.doubting(reason, int(sizes[edge[far]].sum()), rows.name(int(start[edge[far][0]])))
     return rows
 
 

@@ -40,8 +40,26 @@ MIN_CODE = 1000  # the largest number of a column called so, which no measure su
 MIN_APART = 1000  # times as wide as their count is the range of whole numbers that are codes, as of MMSI
 NUMBERINGS = {"id", "identifier", "ident", "number", "nr", "no",
               "num", "index", "idx", "code", "tag", "table", "key", "serial"}  # fmt: skip
-ERRORS_ALONE = {"sigma", "unc", "uncertainty", "stddev", "stdev", "sdev", "stderr"}  # without the name of a value
+ERRORS_ALONE = {
+    "sigma",
+    "unc",
+    "uncertainty",
+    "stddev",
+    "stdev",
+    "sdev",
+    "stderr",
+    "fehler",
+    "unsicherheit",
+    "erreur",
+    "incertitude",
+    "incertidumbre",
+    "errore",
+    "incertezza",
+    "误差",
+    "誤差",
+}  # without a value's name
 ERRORS = {"err", "error", "errors", "sig", "std", "sd", *ERRORS_ALONE}
+STANDARD_ERRORS = ("se", "sem")  # at the end of a name, where another column has the rest; Se is selenium
 COUNTS = {"n", "nb", "num", "number", "nr", "no", "count", "size", "anzahl"}
 COUNTED = {"points", "pts", "obs", "observations", "samples", "sample", "measurements", "readings", "scans", "images",
            "image", "beat", "beats", "replicates"}  # fmt: skip
@@ -101,6 +119,7 @@ def pieces(name: str) -> list[str]:
     off: "magpsf" gives ["mag", "psf"], and "stayid" gives ["stay", "id"].
     """
     name = re.sub(r"(?<=\w)(\s*[(\[][^()\[\]]*[)\]])+$", "", name)  # a unit is none of its words
+    name = re.sub(r"(?<=[_ ])1[_ ]?(?=(sd|sig|sigma|std)\b)", "", name)  # the errors of flux in flux_1sd
     split = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name.rpartition(".")[2])
     words = " ".join(re.findall(r"[^\W\d_]+|\d+", split)).lower()
     # Glued names, such as magpsf, sigmapsf, observationoffset and patientunitstayid.
@@ -111,13 +130,15 @@ def pieces(name: str) -> list[str]:
 def looks_like_id(name: str) -> bool:
     """Return whether the name of a column suggests ids of objects, as objectId, stay_id and patient do.
 
-    It does if its last word means an id, if its only word names an object, or if it is a serial number. It does not if
-    any word names something else, as in image_id, night_id and item_id.
+    It does if its last word means an id, if its only word names an object, if it is a name of an object, such as
+    station_name, or if it is a serial number. It does not if any word names something else, as in image_id, night_id
+    and item_id.
     """
     words = pieces(name)
     if {*words, *(word.removesuffix("id") for word in words)} & NO_IDS:  # ccdid, too
         return False
     numbers = "serial" in words and NUMBERINGS.issuperset(words)
+    numbers = numbers or (words[-1:] == ["name"] and not {*IDS[:-2], "target"}.isdisjoint(words[:-1]))
     return numbers or any(map(ID_WORD.fullmatch, words[-1:])) or (len(words) == 1 and words[0] in IDS[:-2])
 
 
@@ -235,8 +256,8 @@ class Column:
 
     @property
     def runs(self) -> int:
-        """Number of runs of consecutive rows with the same cell; consecutive missing cells make a run, too."""
-        return 1 + int((np.diff(self.codes) != 0).sum())
+        """Number of runs of consecutive rows with the same cell; rows where it is missing are passed over."""
+        return 1 + int((np.diff(self.codes[self.codes >= 0]) != 0).sum())
 
     @property
     def in_blocks(self) -> bool:

@@ -326,15 +326,16 @@ def sniff(path: Path, format: str, header_row: int | None) -> Text:
     apart = len(spanned) > 1 or len({*joined, ""}) > len(joined)
     names, units = (joined, ()) if joined and apart and all(joined) else (names, units)
     cells_below = [cell.removesuffix("-").rstrip() for i in equal for cell in rows[i]]  # 1,5-
-    with_comma, with_point, with_both = (
+    with_comma, with_point, with_both, certain = (
         any(re.fullmatch(pattern, cell) for cell in cells_below)
         for pattern in (
             r"-?\d*,\d+([eE][-+]?\d+)?",
             r"-?(?![1-9]\d{0,2}(\.\d{3})+$)\d*\.\d+([eE][-+]?\d+)?",  # 1.234 may be one thousand
             r"-?\d{1,3}(\.\d{3})+,\d+",
+            r"(?![-+]?\d{4,},\d$|-?[1-9]\d{0,2},\d{3}$)-?(0|[1-9]\d*)?,\d+",  # neither thousands nor codes
         )
     )
-    comma = best != "," and with_comma and (with_both or not with_point)
+    comma = ((with_comma and best != ",") or certain) and (with_both or not with_point)
     if best != usual or notes:
         said = {"\t": "tabs", " ": "blanks"}.get(best, repr(best))
         notes = [f"separated by {said}", *notes]
@@ -464,6 +465,10 @@ def _header(rows: list[list[str]], lines: Sequence[str], given: int | None) -> t
         share is 1 for a header of several cells, and 0 for one cell.
     """
     filled = [i for i, row in enumerate(rows) if any(cell.strip() for cell in row)]
+    if given is None and (short := _without_padding(rows)) != rows:
+        start, width, share = _header(short, lines, None)
+        if start and _are_names(short[start]):
+            return start, width, share
     if given is not None:
         start = given - 1
         width = len(rows[start]) if start < len(rows) else 0
@@ -489,6 +494,18 @@ def _header(rows: list[list[str]], lines: Sequence[str], given: int | None) -> t
     start = start if given is not None else _second_header(rows, filled, start)
     below = Counter(len(rows[i]) for i in filled if i > start)  # one cell more where rows have names, as R writes them
     return start, width, max(below[width], below[width + 1]) / below.total() if below else float(width > 1)
+
+
+def _without_padding(rows: list[list[str]]) -> list[list[str]]:
+    """Return rows of cells; each above the first that is filled to its end, or has a gap, loses empty cells at its end.
+
+    Sheets are saved so that a title has as many cells as the table below it.
+    """
+    ends = [len([*itertools.takewhile(str.strip, row)]) for row in rows]
+    top = next(
+        (i for i, (row, end) in enumerate(zip(rows, ends)) if len(row) == end > 1 or any(map(str.strip, row[end:]))), 0
+    )
+    return [*(row[:end] for row, end in zip(rows[:top], ends)), *rows[top:]]
 
 
 def _below_preamble(rows: Sequence[Sequence[str]], filled: Sequence[int], start: int) -> int:
