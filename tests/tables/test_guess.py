@@ -850,6 +850,16 @@ LAYOUTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {  # columns, and wh
          "S": np.sin(np.arange(60)) + [0, 9] * 30},
         {"channel": "freq", "values": ("S",)},
     ),
+    "ids of variables": (
+        {"datetime": stamps(60), "patientid": np.repeat([1, 2], 30), "value": np.sin(np.arange(60)),
+         "variableid": [110, 200, 4000] * 20},
+        {"id": "patientid", "channel": "variableid", "values": ("value",)},
+    ),
+    "a clock in another language, two rows of which are of one minute": (
+        {"dato": np.repeat([f"2024-07-{d:02d}" for d in range(1, 21)], 5), "y": np.sin(np.arange(100)),
+         "klokkeslæt": [f"{h}.{(7 * d * (h > 4)) % 60:02d}" for d in range(20) for h in (4, 4, 9, 14, 20)]},
+        {"time": "dato", "clock": "klokkeslæt", "positions": (), "values": ("y",)},
+    ),
     "limits of detection and a clock": (
         {"well": np.repeat([*"pqrst"], 30), "jour": [f"{d:02d}/07/2024" for d in np.repeat(range(1, 31), 5)],
          "heure": [f"{7 + 2 * (k % 5)}h{k % 4}5" for k in range(150)], "LOD": 0.5,

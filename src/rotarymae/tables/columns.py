@@ -32,8 +32,8 @@ IDS = ("object", "obj", "oid", "star", "series", "stay", "hospitalization", "enc
        "symbol", "ticker", "source", "station", "device", "unit", "machine", "kic", "tic", "case", "animal", "id",
        "name")  # fmt: skip
 NO_IDS = {"exposure", "visit", "transit", "ccd", "detector", "field", "night", "image", "filter", "item", "code",
-          "row", "order", "candidate", "candid", "parent", "concept", "program",
-          "fid", "tid", "bid", "mid", "qid", "grid"}  # fmt: skip
+          "row", "order", "candidate", "candid", "parent", "concept", "program", "variable", "parameter", "channel",
+          "analyte", "metric", "fid", "tid", "bid", "mid", "qid", "grid"}  # fmt: skip
 ID_WORD = re.compile(r"(obj|[eou]|[^aeiou]{1,3})?id|identifier")  # the last word of stay_id, uid and STID
 CODE = re.compile(r"(?<!ac|um|lu|ol|al|qu|ov|ip)(id|num|idx|index|nr|no|code|key|serial)$")  # ends bikeid; no acid
 MIN_CODE = 1000  # the largest number of a column called so, which no measure such as a UV index reaches
@@ -124,7 +124,7 @@ def pieces(name: str) -> list[str]:
     words = " ".join(re.findall(r"[^\W\d_]+|\d+", split)).lower()
     # Glued names, such as magpsf, sigmapsf, observationoffset and patientunitstayid.
     words = re.sub(r"(?<=[a-z])(psf|sap|mpro|offset)\b", r" \1", words)
-    return re.sub(r"(?<=stay|ient|ject|urce|vice|case|sion|odic|vent)id\b", " id", words).split()
+    return re.sub(r"(?<=stay|ient|ject|urce|vice|case|sion|odic|vent|able|eter|nnel|nsor)id\b", " id", words).split()
 
 
 def looks_like_id(name: str) -> bool:

@@ -448,15 +448,16 @@ class _Proposer:
         self.remarks.on((c.name for c in clocks if c.name in self.unused), f"--clock, if of {time.name!r}")
 
     def goes_on_within_days(self, clock: Column, time: Column) -> bool:
-        """Return whether a column's times of day, all before 24:00, ascend between consecutive rows of the same day.
+        """Return whether a column's times of day, all before 24:00, go on between consecutive rows of the same day.
 
-        `time` is the column of days. False if no two consecutive rows have the same day.
+        They ascend in some of these steps, and go back in less than 5 %. `time` is the column of days.
         """
         with suppress(InputError):
             spent = dates.with_clock(dates.Times(np.zeros(self.rows)), clock.cells, clock.name).values
             known = spent[np.isfinite(spent)]
             steps = np.diff(spent)[np.diff(time.codes) == 0]
-            return bool(len(steps) and (known >= 0).all() and (known < 1).all() and (steps > 0).all())
+            onwards = (steps > 0).any() and (steps >= 0).mean() > MOST
+            return bool(onwards and (known >= 0).all() and (known < 1).all())
         return False
 
     def refuse_dates_without_year(self) -> None:
@@ -941,7 +942,8 @@ class _Proposer:
         """
         keys = [] if channel is None else [channel.codes]
         bare, rows = self.repeated_rows(*keys), joint_codes(self.series, self.times, *keys)
-        scales = (c for c in self.maybe_values if c.is_scale(rows) and self.repeated_rows(*keys, c.codes) < bare / 20)
+        scales = [c for c in self.maybe_values if not c.clock]
+        scales = (c for c in scales if c.is_scale(rows) and self.repeated_rows(*keys, c.codes) < bare / 20)
         scale = next(scales, None) if bare > self.rows / 20 else None
         if scale is not None:
             self.given["positions"] = (scale.name,)
