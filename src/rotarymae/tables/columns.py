@@ -265,6 +265,17 @@ class Column:
         return self.runs <= 1.1 * self.distinct
 
     @property
+    def alternates(self) -> bool:
+        """Whether equal cells seldom follow one another, and occur in three rows or more, on average.
+
+        The column has more than four different cells, and changes from row to row at least 0.8 times as often as it
+        would in a random order.
+        """
+        share = np.bincount(self.codes[self.codes >= 0]) / max(len(self.codes), 1)
+        several = MOST_STATES < self.distinct <= len(self.codes) / MIN_RUN
+        return several and self.runs > 0.8 * len(self.codes) * (1 - (share**2).sum())
+
+    @property
     def is_error(self) -> bool:
         """Whether the column is called like standard errors, as flux_err is, and holds numbers, mostly other than 0."""
         if not self.numeric or 2 * (self.known == 0).sum() > len(self.known):
@@ -351,6 +362,23 @@ class Column:
         steps = steps[np.isfinite(steps)]
         return max((steps >= 0).sum(), (steps <= 0).sum()) > MOST * len(steps)
 
+    def begins_again(self, times: np.ndarray | None, series: np.ndarray) -> bool:
+        """Return whether the times of a series go one way among its rows of one cell, and back at another cell.
+
+        So they do where the rows of a series are those of one channel after those of another. More than 95 % of the
+        steps from row to row must go this way, in each of both kinds. `times` [n] are numbers, and `series` [n] codes
+        of each row's series; False if `times` is None.
+        """
+        if times is None:
+            return False
+        rows = np.argsort(series, kind="stable")
+        steps, of_one = np.sign(np.diff(times[rows])), np.diff(series[rows]) == 0
+        border = np.diff(self.codes[rows]) != 0
+        inside, across = steps[of_one & ~border], steps[of_one & border]
+        way = np.sign(np.nansum(inside))
+        onwards, back = (inside * way >= 0).sum(), (across * way < 0).sum()
+        return bool(onwards > MOST * len(inside) and back > MOST * len(across))
+
     def is_scale(self, groups: np.ndarray) -> bool:
         """Return whether the numbers place the rows of each group along an axis, as depths place the rows of one time.
 
@@ -366,6 +394,22 @@ class Column:
         """
         there = self.codes >= 0
         return count_keys(series[there], self.codes[there]) > count_keys(series[there])
+
+
+def share_explained(values: Column, by: Column) -> float:
+    """Return how far the cells of `by` explain the numbers of `values`: a share of the variance of their ranks, 0 to 1.
+
+    It is 0 if fewer than two rows have a number in `values` and a cell in `by`.
+    """
+    known = np.isfinite(values.numbers) & (by.codes >= 0)  # pyright: ignore
+    if known.sum() < 2:
+        return 0.0
+    _, place, counts = np.unique(values.numbers[known], return_inverse=True, return_counts=True)  # pyright: ignore
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]
+    sizes = np.bincount(by.codes[known])
+    means = np.bincount(by.codes[known], ranks) / np.maximum(sizes, 1)
+    between = (sizes * (means - ranks.mean()) ** 2).sum() / known.sum()
+    return float(between / max(ranks.var(), 1e-12))
 
 
 def spread(numbers: np.ndarray, unit: str = "") -> str:

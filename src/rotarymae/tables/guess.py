@@ -43,6 +43,7 @@ from rotarymae.tables.columns import (
     looks_like_id,
     looks_like_outcome,
     pieces,
+    share_explained,
 )
 from rotarymae.tables.formats import MIN_TIME_NAMES, NUMBERED, numbered_names, numbers_in, values_in
 from rotarymae.tables.schema import TableSchema, option
@@ -740,17 +741,14 @@ class _Proposer:
     def alternating(self) -> Column | None:
         """Return the column of texts whose rows alternate as those of objects in a log of all do; None without one.
 
-        It is not used so far, and its name is none of a channel. It is filled in more than 95 % of the rows, and has
-        more than four different texts, in three rows or more each, on average. The text changes from row to row at
-        least 0.8 times as often as in a random order; states last longer. Of several, it is the one with the most
-        texts; a single one must not explain more than half of the variance of a column's ranks, as channels do.
+        It is not used so far, its name is none of a channel, and it is filled in more than 95 % of the rows, which
+        `Column.alternates`. Of several, it is the one with the most texts; a single one must not explain more than half
+        of the variance of a column's ranks, as channels do.
         """
-        texts = [c for c in self.objects if c.text and MOST_STATES < c.distinct <= self.rows / MIN_RUN]
-        texts = [c for c in texts if (c.codes >= 0).mean() > MOST and not CHANNEL.fits(c.words)]
-        shares = ((c, np.bincount(c.codes[c.codes >= 0]) / self.rows) for c in texts)
-        texts = [c for c, share in shares if c.runs > 0.8 * self.rows * (1 - (share**2).sum())]
+        texts = [c for c in self.objects if c.text and c.alternates and (c.codes >= 0).mean() > MOST]
+        texts = [c for c in texts if not CHANNEL.fits(c.words)]
         numbers = (c for c in self.unused.values() if c.numeric and c.distinct > MIN_ASCENDING)
-        if len(texts) == 1 and any(_share_explained(c, texts[0]) > TELLING_SHARE for c in numbers):
+        if len(texts) == 1 and any(share_explained(c, texts[0]) > TELLING_SHARE for c in numbers):
             return None
         return max(texts, key=lambda c: c.distinct, default=None)
 
@@ -899,30 +897,15 @@ class _Proposer:
         numbers = [c for c in numbers if not self.says_time(c)] if texts else []
         named = sorted((c for c in numbers if VALUE.fits(c.words)), key=lambda c: VALUE.rank(c.words))
         numbers = (named or [c for c in numbers if c.name in self.value_of.values()])[:1] or numbers
-        shares = [(round(_share_explained(numbers[0], c), 1), c.distinct, c) for c in texts if len(numbers) == 1]
+        shares = [(round(share_explained(numbers[0], c), 1), c.distinct, c) for c in texts if len(numbers) == 1]
         share, _, best = max(shares, key=lambda one: one[:2], default=(0, 0, None))
         why = f"{numbers[0].name!r} depends on it; a state, such as on and off, is no channel" if best else ""
         if share <= TELLING_SHARE:
-            best = next((c for *_, c in shares if self.begins_again(c)), None)
+            best = next((c for *_, c in shares if c.begins_again(self.time_values, self.series)), None)
             why = f"times begin again at each; if it names objects, {self.id_with(best)}" if best else ""
         self.remarks.on([best.name] if best else [], why)
+        self.remarks.on([] if best else (c.name for *_, c in shares), "--channel, if it says what was measured")
         return best
-
-    def begins_again(self, column: Column) -> bool:
-        """Return whether the times of a series go one way among its rows of one cell, and back at another cell.
-
-        So they do where the rows of a series are those of one channel after those of another. More than 95 % of the
-        steps from row to row must go this way, in each of both kinds. False without known times.
-        """
-        if self.time_values is None:
-            return False
-        rows = np.argsort(self.series, kind="stable")
-        steps, of_one = np.sign(np.diff(self.time_values[rows])), np.diff(self.series[rows]) == 0
-        border = np.diff(column.codes[rows]) != 0
-        inside, across = steps[of_one & ~border], steps[of_one & border]
-        way = np.sign(np.nansum(inside))
-        onwards, back = (inside * way >= 0).sum(), (across * way < 0).sum()
-        return bool(onwards > MOST * len(inside) and back > MOST * len(across))
 
     def repeated_rows(self, *keys: np.ndarray) -> int:
         """Return how many rows have the same series, time and `keys`, each int [rows], as an earlier row."""
@@ -1074,7 +1057,7 @@ class _Proposer:
             return []
         # What is the same throughout a channel of a series says something of the channel, and is not measured.
         measured = [c for c in self.maybe_values if c.varies(joint_codes(self.series, channel.codes))]
-        return [c for c in measured if _share_explained(c, channel) > TELLING_SHARE]
+        return [c for c in measured if share_explained(c, channel) > TELLING_SHARE]
 
     def say_units(self, channel: Column | None) -> None:
         """Remark which columns hold units that differ within a channel, and which hold zones of the times.
@@ -1186,22 +1169,6 @@ def _parts_of_dates(time: Column, columns: Iterable[Column]) -> list[str]:
     words = [c.name for c in texts if any(count_keys(p) == c.distinct == count_keys(p, c.codes) for p in cycles)]
     whole = [c for c in varying if c.whole and known.any()]
     return [c.name for c in whole if any(spread(c, *part) < 1 for part in parts)] + words
-
-
-def _share_explained(values: Column, by: Column) -> float:
-    """Return how far the cells of `by` explain the numbers of `values`: a share of the variance of their ranks, 0 to 1.
-
-    It is 0 if fewer than two rows have a number in `values` and a cell in `by`.
-    """
-    known = np.isfinite(values.numbers) & (by.codes >= 0)  # pyright: ignore
-    if known.sum() < 2:
-        return 0.0
-    _, place, counts = np.unique(values.numbers[known], return_inverse=True, return_counts=True)  # pyright: ignore
-    ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]
-    sizes = np.bincount(by.codes[known])
-    means = np.bincount(by.codes[known], ranks) / np.maximum(sizes, 1)
-    between = (sizes * (means - ranks.mean()) ** 2).sum() / known.sum()
-    return float(between / max(ranks.var(), 1e-12))
 
 
 def _bare_name(words: Iterable[str]) -> str:
