@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -410,6 +410,33 @@ def share_explained(values: Column, by: Column) -> float:
     means = np.bincount(by.codes[known], ranks) / np.maximum(sizes, 1)
     between = (sizes * (means - ranks.mean()) ** 2).sum() / known.sum()
     return float(between / max(ranks.var(), 1e-12))
+
+
+def parts_of_dates(time: Column, columns: Iterable[Column]) -> list[str]:
+    """Return the names of columns that only repeat a part of the dates in `time`, such as the month; [] without dates.
+
+    - Whole numbers repeat the year, month, day, hour, weekday or day of the year, also with a constant added.
+    - Texts, more than four different ones and not in blocks, name the months or the weekdays in any language.
+
+    Columns that are called like ids are passed over.
+    """
+    if time.days is None:
+        return []
+    stamps, known = dates.as_dates(np.nan_to_num(time.days)), np.isfinite(time.days)
+    sizes = {"year": 9999, "month": 12, "day": 31, "hour": 24, "day_of_week": 7, "day_of_year": 366}
+    parts = [(pc.call_function(part, [stamps]).to_numpy(), size) for part, size in sizes.items()]
+
+    def spread(column: Column, part: np.ndarray, size: int) -> float:
+        """Return the range of column - part, modulo `size`; infinity if the column itself has a range of `size`."""
+        apart = (column.numbers - part)[known]  # pyright: ignore
+        return np.ptp((apart - apart[0] + size / 2) % size) if np.ptp(column.known) < size else np.inf
+
+    varying = [c for c in columns if c.distinct > 1 and not looks_like_id(c.name)]
+    texts = [c for c in varying if c.text and c.distinct > MOST_STATES and not c.in_blocks]
+    cycles = [part for part, size in parts if size in (7, 12)]
+    words = [c.name for c in texts if any(count_keys(p) == c.distinct == count_keys(p, c.codes) for p in cycles)]
+    whole = [c for c in varying if c.whole and known.any()]
+    return [c.name for c in whole if any(spread(c, *part) < 1 for part in parts)] + words
 
 
 def spread(numbers: np.ndarray, unit: str = "") -> str:

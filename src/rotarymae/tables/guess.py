@@ -42,6 +42,7 @@ from rotarymae.tables.columns import (
     look,
     looks_like_id,
     looks_like_outcome,
+    parts_of_dates,
     pieces,
     share_explained,
 )
@@ -421,7 +422,7 @@ class _Proposer:
         if time.numeric and time.clock and CLOCK.fits(time.words) and time.known.max() > 24:
             self.remarks.on([time.name], "like hours and minutes: write 08:40, next to a column of days (--clock)")
         self.find_clock(time)
-        parts = _parts_of_dates(time, self.unused.values())
+        parts = parts_of_dates(time, self.unused.values())
         self.remarks.on(parts, "a part of the time")
         rest = {name: c for name, c in self.unused.items() if name not in parts}
         if any(c.numeric and c.distinct > 1 and not looks_like_id(name) for name, c in rest.items()):
@@ -673,7 +674,7 @@ class _Proposer:
         blocks = [c for c in blocks if not self.is_state(c)]
         blocks = [c for c in blocks if count_keys(c.codes, self.times) > c.distinct] or blocks  # than one time for each
         if blocks:
-            best = max(blocks, key=lambda c: (c.text, c.distinct, bool({*c.words} & PLACES)))
+            best = max(blocks, key=lambda c: (c.text, c.distinct))
             why = "its rows come in blocks"
         else:
             best, why = self.name_in_time(), "it tells apart rows of one time"
@@ -685,10 +686,9 @@ class _Proposer:
 
     @property
     def objects(self) -> list[Column]:
-        """The columns not used so far that may name objects: no times, flags, labels, units or passbands."""
+        """The columns not used so far that may name objects: no dates, flags, labels, units or passbands."""
         free = [c for c in self.unused.values() if not (c.dates or c.clock or c.is_flag or self.is_unit(c))]
-        free = [c for c in free if not (LABEL.fits(c.words) or {*c.words} & {*PASSBANDS})]
-        return [c for c in free if not (c.whole and TIME.fits(c.words))]
+        return [c for c in free if not (LABEL.fits(c.words) or {*c.words} & {*PASSBANDS})]
 
     def is_state(self, column: Column) -> bool:
         """Return whether equal cells of a column mark states of one object, such as years, not several objects.
@@ -1142,33 +1142,6 @@ class _Proposer:
             self.given[role], several = (name,), True
             text = f"where {values[0]!r} is missing, it lies {'above' if faint else 'below'} (else {option(other)})"
             self.remarks.on([name], text)
-
-
-def _parts_of_dates(time: Column, columns: Iterable[Column]) -> list[str]:
-    """Return the names of columns that only repeat a part of the dates in `time`, such as the month; [] without dates.
-
-    - Whole numbers repeat the year, month, day, hour, weekday or day of the year, also with a constant added.
-    - Texts, more than four different ones and not in blocks, name the months or the weekdays in any language.
-
-    Columns that are called like ids are passed over.
-    """
-    if time.days is None:
-        return []
-    stamps, known = dates.as_dates(np.nan_to_num(time.days)), np.isfinite(time.days)
-    sizes = {"year": 9999, "month": 12, "day": 31, "hour": 24, "day_of_week": 7, "day_of_year": 366}
-    parts = [(pc.call_function(part, [stamps]).to_numpy(), size) for part, size in sizes.items()]
-
-    def spread(column: Column, part: np.ndarray, size: int) -> float:
-        """Return the range of column - part, modulo `size`; infinity if the column itself has a range of `size`."""
-        apart = (column.numbers - part)[known]  # pyright: ignore
-        return np.ptp((apart - apart[0] + size / 2) % size) if np.ptp(column.known) < size else np.inf
-
-    varying = [c for c in columns if c.distinct > 1 and not looks_like_id(c.name)]
-    texts = [c for c in varying if c.text and c.distinct > MOST_STATES and not c.in_blocks]
-    cycles = [part for part, size in parts if size in (7, 12)]
-    words = [c.name for c in texts if any(count_keys(p) == c.distinct == count_keys(p, c.codes) for p in cycles)]
-    whole = [c for c in varying if c.whole and known.any()]
-    return [c.name for c in whole if any(spread(c, *part) < 1 for part in parts)] + words
 
 
 def _bare_name(words: Iterable[str]) -> str:

@@ -643,7 +643,7 @@ def _factor(unit: str, to: str) -> float | None:
 
 
 def _factors_of_errors(table: Source, schema: TableSchema, values: Sequence[str]) -> dict[str, tuple[float, str]]:
-    """Return {column of errors: (factor, unit)} that convert it to the `unit` of its values, where its own differs.
+    """Return {column of errors: (factor, unit)} that convert it to the `unit` of its values, where the two differ.
 
     `values` are the names of the columns of values and of errors. Warns (InputWarning) of a column for whose unit
     `_factor` knows none.
@@ -651,10 +651,10 @@ def _factors_of_errors(table: Source, schema: TableSchema, values: Sequence[str]
     factors = {}
     for name, error in _error_of(schema, values).items():
         unit = table.units.get(name, "")
-        own = table.units.get(error, unit) if unit else ""
-        factor = 1.0 if own == unit else _factor(own, unit)
+        given = table.units.get(error, unit) if unit else ""
+        factor = 1.0 if given == unit else _factor(given, unit)
         if factor is None:
-            text = f"column {error!r} is in {own}, and {name!r}, whose error it is, in {unit}; convert it."
+            text = f"column {error!r} is in {given}, and {name!r}, whose error it is, in {unit}; convert it."
             warnings.warn(text, InputWarning, stacklevel=4)
         elif factor != 1:
             factors[error] = (factor, unit)
