@@ -123,6 +123,11 @@ def test_times_of_32_bits_are_named_and_nothing_is_merged(base, tmp_path):
     assert proposal.schema.duplicates == "error"
 
 
+def test_times_that_32_bits_make_equal_are_named(base, tmp_path):
+    with pytest.raises(InputError, match=r"no column looks like time.* 'time' has 32 bits, which made times equal"):
+        proposed(base.assign(time=np.float32(1.7e12)), tmp_path, kind="parquet")
+
+
 @pytest.mark.parametrize("how", ["text", "parquet"])
 def test_day_and_clock_are_the_time_together(base, tmp_path, how):
     when = pd.Timestamp("2025-06-01") + pd.to_timedelta((base.time * 3600).round(), unit="s")

@@ -325,8 +325,7 @@ def sniff(path: Path, format: str, header_row: int | None) -> Text:
     joined = tuple(" ".join(filter(None, parts)) for parts in zip(*lines_of_names))  # which tell columns apart together
     apart = len(spanned) > 1 or len({*joined, ""}) > len(joined)
     names, units = (joined, ()) if joined and apart and all(joined) else (names, units)
-    cells_below = [cell for i in equal for cell in rows[i]]
-    comma = cells.have_decimal_commas(cells_below, certain=best == ",")
+    comma = cells.have_decimal_commas([cell for i in equal for cell in rows[i]], certain=best == ",")
     if best != usual or notes:
         said = {"\t": "tabs", " ": "blanks"}.get(best, repr(best))
         notes = [f"separated by {said}", *notes]

@@ -405,6 +405,10 @@ class _Proposer:
                     advice += f" (or {listed(others)})." if others else "."
                 if not (advice or self.source.unreadable) and all(c.numeric for c in self.columns.values()):
                     advice = " If the rows are at even steps, add a column with the time of each."
+                coarse = [
+                    n for n, c in self.columns.items() if TIME.fits(c.words) and pa.types.is_float32(c.cells.type)
+                ]
+                advice += f" {listed(coarse)} has 32 bits, which made times equal: write it with 64." if coarse else ""
                 raise InputError(
                     f"no column looks like time; name it by --time. There are {self.described(self.columns)}{advice}",
                     code="no-time",
@@ -673,15 +677,11 @@ class _Proposer:
         blocks = [c for c in blocks if (c.codes >= 0).mean() > MOST and c.in_blocks and self.rows / c.runs >= MIN_RUN]
         blocks = [c for c in blocks if not self.is_state(c)]
         blocks = [c for c in blocks if count_keys(c.codes, self.times) > c.distinct] or blocks  # than one time for each
-        if blocks:
-            best = max(blocks, key=lambda c: (c.text, c.distinct))
-            why = "its rows come in blocks"
-        else:
-            best, why = self.name_in_time(), "it tells apart rows of one time"
-            if best is None:
-                best, why = self.alternating(), "its rows alternate, as those of several objects do; else --id file"
-        if best is not None:
-            self.remarks.on([best.name], why)
+        ways = [(max(blocks, key=lambda c: (c.text, c.distinct), default=None), "its rows come in blocks")]
+        ways += [(self.name_in_time(), "it tells apart rows of one time")] if not blocks else []
+        ways += [(self.alternating(), "its rows alternate, as those of several objects do; else --id file")]
+        best, why = next((way for way in ways if way[0] is not None), (None, ""))
+        self.remarks.on([best.name] if best else [], why)
         return best
 
     @property
@@ -862,15 +862,15 @@ class _Proposer:
         It holds texts or whole numbers, at most 2,000 different ones, and changes within series, but marks no states
         (`is_state`). The first of these rules that finds a column decides:
 
-        - It is called like a channel or, if the table has units of measurement, like a class. Of several, one goes
-          first whose channels have one unit each, then the one that leaves the fewest rows of equal series, time and
-          channel, then the best name.
+        - It is called like a channel; or like a class, if the table has units of measurement; or F, if it holds texts.
+          Of several, one goes first whose channels have one unit each, then the one that leaves the fewest rows of
+          equal series, time and channel, then the best name.
         - It has few classes, which tell apart rows of equal series and time.
         - It holds texts with letters, and the value is the only column of numbers, is called like a value, or has
           errors. The texts explain more than half of the variance of its ranks, or the times of a series begin again
           at each text.
 
-        A remark says which of the last two decided.
+        A remark says which of the last two decided; the texts get a hint if none did.
         """
         roles = {*self.errors, *self.limits, *self.outcomes, *self.flags}
         free = [c for name, c in self.varying.items() if name not in roles]
@@ -925,8 +925,8 @@ class _Proposer:
         """
         keys = [] if channel is None else [channel.codes]
         bare, rows = self.repeated_rows(*keys), joint_codes(self.series, self.times, *keys)
-        scales = [c for c in self.maybe_values if not c.clock]
-        scales = (c for c in scales if c.is_scale(rows) and self.repeated_rows(*keys, c.codes) < bare / 20)
+        scales = (c for c in self.maybe_values if c.is_scale(rows) and not c.clock)
+        scales = (c for c in scales if self.repeated_rows(*keys, c.codes) < bare / 20)
         scale = next(scales, None) if bare > self.rows / 20 else None
         if scale is not None:
             self.given["positions"] = (scale.name,)

@@ -87,7 +87,8 @@ class TableReader:
         value_names: what a model calls the columns in `values`; None for the names of the columns.
         id_name: what the ids are called in the data set.
         objects: the table with one row per series, if static columns are read from it; else None.
-        factors: {column: factor} by which its numbers are multiplied, to convert them to the unit of a model.
+        factors: {column: factor} by which its numbers are multiplied, to convert errors to the unit of their values,
+            and columns to the unit of a model.
         unread: names of the columns that have no role.
     """
 
@@ -132,8 +133,8 @@ class TableReader:
                 that cannot be converted ("unit").
 
         Warns:
-            InputWarning: columns that a model knows and the table lacks; channels that look like outcomes; other units
-                than a model's.
+            InputWarning: columns that a model knows and the table lacks; channels that look like outcomes; units of
+                values other than a model's, or of errors that cannot be converted to those of their values.
         """
         for_model = channel_names is not None or value_names is not None
         table = open_source(source, schema.header_row, schema.numbered).with_time(schema.time)
