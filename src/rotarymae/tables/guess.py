@@ -405,10 +405,9 @@ class _Proposer:
                     advice += f" (or {listed(others)})." if others else "."
                 if not (advice or self.source.unreadable) and all(c.numeric for c in self.columns.values()):
                     advice = " If the rows are at even steps, add a column with the time of each."
-                coarse = [
-                    n for n, c in self.columns.items() if TIME.fits(c.words) and pa.types.is_float32(c.cells.type)
-                ]
-                advice += f" {listed(coarse)} has 32 bits, which made times equal: write it with 64." if coarse else ""
+                for c in (c for c in self.columns.values() if pa.types.is_float32(c.cells.type) and c.distinct == 1):
+                    text = f" {c.name!r} has 32 bits, which may have made times equal: write it with 64."
+                    advice += text if c.known.max(initial=0) > 2**24 else ""
                 raise InputError(
                     f"no column looks like time; name it by --time. There are {self.described(self.columns)}{advice}",
                     code="no-time",
