@@ -78,6 +78,13 @@ def test_a_clock_without_battery_at_the_start_of_every_series_is_named_and_left_
     assert len(dataset.times) == len(iso) and [*report.left_out.values()] == [SERIES] and len(doubts(report)) == 1
 
 
+def test_a_time_far_from_the_others_is_named_where_it_has_several_channels(iso):
+    wide = iso.assign(other=iso.value)
+    first = wide.groupby("id").head(2).assign(time=["1970-01-01T00:00:00", "1970-01-01T00:20:00"] * SERIES)
+    _, report = quiet(pd.concat([first, wide]).drop(columns="band"), wide=True, values=("value", "other"))
+    assert [said.split(" years")[0] for said in doubts(report)] == [f"{4 * SERIES} rows lie 55.4"]
+
+
 def test_one_time_a_year_off_is_named_by_its_series(iso):
     moved = iso.copy()
     moved.loc[100, "time"] = moved.time[100].replace("2025", "2026")
@@ -114,6 +121,13 @@ def test_times_of_32_bits_are_named_and_nothing_is_merged(base, tmp_path):
     assert refused.value.code == "duplicates"
     proposal, _ = proposed(coarse, tmp_path, kind="parquet")
     assert proposal.schema.duplicates == "error"
+
+
+def test_times_that_32_bits_make_equal_are_named(base, tmp_path):
+    with pytest.raises(
+        InputError, match=r"no column looks like time.* 't_ms' has 32 bits, which may have made times equal"
+    ):
+        proposed(base.rename(columns={"time": "t_ms"}).assign(t_ms=np.float32(1.7e12)), tmp_path, kind="parquet")
 
 
 @pytest.mark.parametrize("how", ["text", "parquet"])
@@ -451,6 +465,24 @@ def test_another_unit_than_in_training_is_named_with_the_factor(base):
     assert static.tolist() == [*range(SERIES)]
     with pytest.raises(InputError, match=r"'value' is in mag.* trained on uJy; no factor is known"):
         read_table(in_unit("mag", 1), replace(trained, convert=True))
+
+
+@pytest.mark.parametrize("unit", ["Jy", "%"])
+def test_errors_are_converted_to_the_unit_of_their_values_or_named(base, unit):
+    pytest.importorskip("astropy")
+    fields = [pa.field("value", pa.float64(), metadata={"unit": "mJy"}), pa.field("e", pa.float64())]
+    fields[1] = fields[1].with_metadata({"unit": unit})
+    base = base.sort_values(["id", "time"])
+    table = pa.Table.from_pandas(base, preserve_index=False).drop_columns("value")
+    for field, column in zip(fields, (base.value, 0.002 + 0 * base.value), strict=True):
+        table = table.append_column(field, [column])
+    dataset, report = quiet(table, channel="band", values=("value",), errors=("e",))
+    converted = unit == "Jy"
+    np.testing.assert_allclose(dataset.values[:, 1], 2 if converted else 0.002)
+    assert ("'e' is converted from Jy to mJy" in str(report)) == converted
+    if not converted:
+        with pytest.warns(InputWarning, match="'e' is in %, and 'value', whose error it is, in mJy; convert it"):
+            read_table(table, TableSchema(channel="band", values=("value",), errors=("e",)))
 
 
 def test_columns_of_positions_are_read_with_the_times(base, tmp_path):

@@ -88,6 +88,18 @@ READ: Any = {
     "one ragged row": ("t.csv", CSV + "b,1\n", {}, "1 of 4 rows dropped"),
     "a row of units": ("t.csv", CSV.replace("value\n", "value\n,d,mJy\n"), {}, "a row of units below it (d, mJy)"),
     "a preamble": ("t.csv", "Observatory of X\nmade: today\n\n" + CSV, {}, "the header is line 4"),
+    "a preamble with as many separators": (
+        "t.csv",
+        "Report of X;;\nmade on;03.02.2024;\n;;\n" + GERMAN.replace("value\n", "value\n;[d];\n"),
+        {},
+        "the header is line 4, a row of units below it ([d])",
+    ),
+    "quoted decimals that could be thousands": (
+        "t.csv",
+        'id,time,value\na,"0,5","1,250"\na,"1,5","-2,500"\nb,"0,25","3,000"\n',
+        {},
+        "decimal commas",
+    ),
     **{
         f"no header below a preamble, {kind}": (
             f"t.{'txt' if ' ' in kind[:5] else 'csv'}",

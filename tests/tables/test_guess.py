@@ -121,8 +121,13 @@ def test_errors_are_proposed_where_no_row_is_lost(bare, tmp_path):
     table["magerr"] += np.arange(120) / 1000
     table.loc[60:63, ["mag", "magerr"]] = ["<10.5", None]  # limits need no error
     table.loc[: bare - 1, "magerr"] = None
+    table.loc[70, "magerr"] = np.inf  # says as much as no value
     schema, unsure, dataset = looked_at(table, tmp_path)
-    assert schema.values == ("mag",) and schema.errors == (() if bare else ("magerr",)) and len(dataset.times) == 120
+    assert (
+        schema.values == ("mag",)
+        and schema.errors == (() if bare else ("magerr",))
+        and len(dataset.times) == 119 + bool(bare)
+    )
     assert any(f"'magerr': missing in {bare} of 120 rows" in text for text in unsure) == bool(bare)
 
 
@@ -136,6 +141,10 @@ ERRORS |= {
     "ERROR": "RATE",
     "w1sigmpro": "w1mpro",
     "V_err": "V_mag",
+    "flow_se": "flow",
+    "flow_1sd": "flow",
+    "Fluss_Fehler": "Fluss",
+    "incertitude": "flow",
 }
 
 
@@ -756,6 +765,8 @@ def test_a_column_of_operators_is_a_doubt(name, tmp_path):
     assert any(text.startswith(f"{name!r}: says which values are limits") for text in looked_at(table, tmp_path)[1])
 
 
+AGAIN_AND_AGAIN = [0, 2, 3, 7, 8, 11, 15, 16, 18, 19]  # times of each channel of each series
+
 LAYOUTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {  # columns, and what is proposed
     "codes with zeros in front": (
         {"numer_sta": ["07005", "07110"] * 40, "date": np.repeat(stamps(40), 2), "t": DRAW.normal(size=80)},
@@ -794,6 +805,66 @@ LAYOUTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {  # columns, and wh
         {"time": stamps(80), "Record Type": DRAW.integers(0, 5, 80), "a": DRAW.normal(size=80),
          "b": DRAW.normal(size=80)},
         {"values": ("a", "b")},
+    ),
+    "channels one after another": (
+        {"site": np.repeat([*"pqrst"], 30), "component": [*np.repeat([*"enu"], 10)] * 5,
+         "day": np.add.outer(np.arange(15) % 3 / 9, AGAIN_AND_AGAIN).ravel(), "mm": np.sin(np.arange(150))},
+        {"id": "site", "time": "day", "channel": "component", "values": ("mm",)},
+    ),
+    "objects in one log": (
+        {"logged": stamps(150), "tank": [f"t{k * k % 7}{k * 5 % 3}" for k in range(150)], "port": [*"ab"] * 75,
+         "pH": np.sin(np.arange(150)) + np.arange(150) % 2 * 9},
+        {"id": "tank", "channel": "port", "values": ("pH",)},
+    ),
+    "states in one log": (
+        {"logged": stamps(150), "phase": [f"p{k // 5 * 4 % 7}" for k in range(150)], "pH": np.sin(np.arange(150))},
+        {"id": "file", "channel": None, "values": ("pH",)},
+    ),
+    "results next to their numbers and later times": (
+        {"labid": 7_000_001 + np.arange(60) * 7 % 60, "stay_id": np.repeat(range(4), 15), "offset": [*range(15)] * 4,
+         "labname": [*"abc"] * 20, "labresult": np.arange(60) % 3 * 50 + np.sin(np.arange(60)),
+         "revisedoffset": [*range(20, 35)] * 4},
+        {"time": "offset", "channel": "labname", "values": ("labresult",)},
+    ),
+    "a time that no name tells, next to two columns of texts": (
+        {"core": np.repeat([*"pqrst"], 30), "isotope": [*np.repeat([*"kj"], 15)] * 5,
+         "age_ka": [*range(10), 2, 4, 12, 14, 16] * 10, "ratio": np.sin(np.arange(150))},
+        {"id": "core", "time": "age_ka", "values": ("ratio",)},
+    ),
+    "an object without a name in one row": (
+        {"tree": [None, *np.repeat([*"pqrst"], 30)][:150],
+         "day": np.add.outer(np.arange(5) / 9, range(30)).ravel(), "flow": np.sin(np.arange(150))},
+        {"id": "tree", "time": "day", "values": ("flow",)},
+    ),
+    "names of targets": (
+        {"Target Name": np.repeat([*"pqrst"], 30), "BJD": [*range(30)] * 5, "flux": np.sin(np.arange(150))},
+        {"id": "Target Name", "values": ("flux",)},
+    ),
+    "a filter called F": (
+        {"name": np.repeat([*"pq"], 30), "MJD": [*range(30)] * 2, "F": [*"oco"] * 20, "uJy": np.sin(np.arange(60)),
+         "duJy": 2 + np.cos(np.arange(60)), "chi": np.sin(np.arange(60) * 3)},
+        {"channel": "F", "values": ("uJy",), "errors": ("duJy",)},
+    ),
+    "frequencies with a unit": (
+        {"blazar_id": np.repeat([*"pq"], 30), "MJD": [*range(30)] * 2, "freq": ["5GHz", "8GHz"] * 30,
+         "S": np.sin(np.arange(60)) + [0, 9] * 30},
+        {"channel": "freq", "values": ("S",)},
+    ),
+    "ids of variables": (
+        {"datetime": stamps(60), "patientid": np.repeat([1, 2], 30), "value": np.sin(np.arange(60)),
+         "variableid": [110, 200, 4000] * 20},
+        {"id": "patientid", "channel": "variableid", "values": ("value",)},
+    ),
+    "a clock in another language, two rows of which are of one minute": (
+        {"dato": np.repeat([f"2024-07-{d:02d}" for d in range(1, 21)], 5), "y": np.sin(np.arange(100)),
+         "klokkeslæt": [f"{h}.{(7 * d * (h > 4)) % 60:02d}" for d in range(20) for h in (4, 4, 9, 14, 20)]},
+        {"time": "dato", "clock": "klokkeslæt", "positions": (), "values": ("y",)},
+    ),
+    "limits of detection and a clock": (
+        {"well": np.repeat([*"pqrst"], 30), "jour": [f"{d:02d}/07/2024" for d in np.repeat(range(1, 31), 5)],
+         "heure": [f"{7 + 2 * (k % 5)}h{k % 4}5" for k in range(150)], "LOD": 0.5,
+         "lead": [None if k % 9 == 0 else 1 + np.sin(k) / 4 for k in range(150)]},
+        {"time": "jour", "clock": "heure", "values": ("lead",), "upper_limits": ("LOD",)},
     ),
     "places of an organization": (
         {"OrganizationIdentifier": np.repeat([*"ab"], 40), "LocationIdentifier": np.repeat([*"abcd"], 20),

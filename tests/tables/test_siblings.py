@@ -527,7 +527,9 @@ def test_texts_that_change_within_series_are_no_channel_by_themselves(sensors, t
     table = sensors.rename(columns={"Fühler": name})
     if name == "Bemerkung":
         table[name] = [f"siehe {k}" for k in range(len(table))]
-    assert proposal_of(table, tmp_path).schema.channel is None
+    proposal = proposal_of(table, tmp_path)
+    hint = None if name == "Bemerkung" else "--channel, if it says what was measured"
+    assert proposal.schema.channel is None and proposal.remarks.get(name) == hint
 
 
 def test_codes_are_values_of_a_wide_table(sensors, tmp_path):

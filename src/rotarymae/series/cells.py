@@ -8,7 +8,7 @@ exact.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -312,6 +312,25 @@ def _with_points(cells: pa.Array) -> tuple[pa.Array, str | None]:
         alone = matches(cells, DECIMAL_COMMA) & ~grouped  # as in the texts of a sheet that has numbers, too
         return pc.if_else(pa.array(alone), with_points, cells), "decimal points and commas"  # pyright: ignore
     return cells, note
+
+
+def have_decimal_commas(texts: Iterable[str], certain: bool) -> bool:
+    """Return whether the texts of a table show that its decimal mark is the comma.
+
+    They do if one is a number with a comma, and none has a decimal point, unless one has both marks, as in 1.234,5.
+
+    Args:
+        texts: cells of all columns, without blanks around them; a minus may stand behind a number ("1,5-").
+        certain: whether the comma must be certain, as in quoted cells between commas. That of 1,234 is not, as this may
+            be one thousand, nor that of 10127,5, where a code may follow a number.
+    """
+    comma = r"-?(0|[1-9]\d*)?,\d+" if certain else r"-?\d*,\d+([eE][-+]?\d+)?"
+    unlike = r"\d{4,},\d|-?[1-9]\d{0,2},\d{3}" if certain else "(?!)"
+    point = r"-?(?![1-9]\d{0,2}(\.\d{3})+$)\d*\.\d+([eE][-+]?\d+)?"  # 1.234 may be one thousand
+    plain = {text.removesuffix("-").rstrip() for text in texts}
+    with_comma = any(re.fullmatch(comma, text) and not re.fullmatch(unlike, text) for text in plain)
+    with_both = any(re.fullmatch(r"-?\d{1,3}(\.\d{3})+,\d+", text) for text in plain)
+    return with_comma and (with_both or not any(re.fullmatch(point, text) for text in plain))
 
 
 def _have_codes(cells: pa.Array) -> bool:

@@ -21,7 +21,7 @@ from rotarymae.system.database import connection
 HEAD_CELLS = 1000  # cells, in which a column of something else shows it
 PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 ISO = r"^\d{4}-\d\d-\d\d([T ]\d\d(:\d\d(:\d\d([.,]\d+)?)?)?(Z| UTC| GMT| ?[+-]\d\d(:?\d\d)?)?)?$"
-ELAPSED = r"^(?P<sign>-?)(?:(?P<d>\d+) days?,? ?\+?)?(?P<h>\d+):(?P<m>[0-5]\d)(?::(?P<s>\d\d(?:\.\d+)?))?"
+ELAPSED = r"^(?P<sign>-?)(?:(?P<d>\d+) days?,? ?\+?)?(?P<h>\d+)[:hH](?P<m>[0-5]\d)(?::(?P<s>\d\d(?:\.\d+)?))?"
 ELAPSED += r"(?: ?(?P<half>[AaPp])\.?[Mm]\.?| ?Uhr)?$"  # 01:30 PM
 # 31.03.2024, 3/31/24, 2024/3/31, and with a time of day; ISO dates, where others of the column are not.
 OTHER_DATE = re.compile(r"(\d\d?([./-])\d\d?\2\d{4}|\d\d?([./])\d\d?\3\d\d|\d{4}([./-])\d\d?\4\d\d?)([ T,].*)?$")

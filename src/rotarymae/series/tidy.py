@@ -304,33 +304,42 @@ def with_errors_of_limits(rows: Observations) -> Observations:
 
 
 def doubt_far_times(rows: Observations) -> Observations:
-    """Warn in the report (`doubts`) if the first or the last row of a series lies far in time from its other rows.
+    """Warn in the report (`doubts`) if the first or the last rows of a series lie far in time from its other rows.
 
-    It lies far if the gap to the others is more than five times their span, which is the time from the first to the
-    last of them, and more than five times the median of these spans over all series. Series of fewer than six rows are
-    not judged, and do not count for the median. The rows themselves are unchanged.
+    The largest gap of a series must divide them: at most a tenth of its different times, or one, are on one side. The
+    gap must be more than five times the span of the others, from the first to the last of them, and more than five
+    times the median of these spans over all series. Series of fewer than six different times are not judged, and do not
+    count for the median. The rows themselves are unchanged.
 
     Args:
         rows: sorted by series and time.
     """
-    offsets = offsets_of(rows.lengths)
-    many = np.flatnonzero(np.diff(offsets) > MIN_OTHERS)
-    ends = (offsets[many], offsets[many + 1] - 1)
-    for first in (True, False):
-        edge, other = ends if first else ends[::-1]
-        near = edge + (1 if first else -1)
-        gap, span = np.abs(rows.times[near] - rows.times[edge]), np.abs(rows.times[other] - rows.times[near])
-        far = gap > FAR_SPANS * np.maximum(span, np.median(span) if len(span) else 0.0)
+    ends = offsets_of(rows.lengths)
+    of_series = np.repeat(np.arange(len(rows.lengths)), rows.lengths)
+    changes = (np.diff(of_series, prepend=-1) != 0) | (np.diff(rows.times, prepend=np.nan) != 0)
+    starts = np.flatnonzero(changes)  # of the rows of one time
+    times, of_series, bounds = rows.times[starts], of_series[starts], np.searchsorted(starts, ends)
+    gaps = np.where(np.diff(of_series, prepend=-1) != 0, 0.0, np.diff(times, prepend=0.0))  # before each time
+    many = np.flatnonzero(np.diff(bounds) > MIN_OTHERS)
+    low, high = bounds[many], bounds[many + 1]
+    at = np.lexsort((gaps, of_series))[high - 1]  # the time behind the largest gap of each series
+    few = np.maximum((high - low) // 10, 1)
+    for first, count, span in (
+        (True, at - low, times[high - 1] - times[at]),
+        (False, high - at, times[at - 1] - times[low]),
+    ):
+        far = (count <= few) & (gaps[at] > FAR_SPANS * np.maximum(span, np.median(span) if len(span) else 0.0))
         if not far.any():
             continue
-        length = float(np.median(gap[far]))
+        length = float(np.median(gaps[at][far]))
         said = f"{length:.4g}" + (f" {rows.time_unit}s" if rows.time_unit else "")
         if rows.time_unit == "day" and length > 730:
             said = f"{length / 365.25:.3g} years"
         where, option = ("before the next", "--since") if first else ("after the one before", "--until")
         reason = f"rows lie {said} {where} of their series, which spans {np.median(span[far]):.3g} otherwise; if a "
         reason += f"clock was wrong, {option} leaves such rows out"
-        rows = rows.doubting(reason, int(far.sum()), rows.name(int(edge[far][0])))
+        begin, end = (ends[many], starts[at]) if first else (starts[at], ends[many + 1])
+        rows = rows.doubting(reason, int((end - begin)[far].sum()), rows.name(int(begin[far][0])))
     return rows
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,16 +32,34 @@ IDS = ("object", "obj", "oid", "star", "series", "stay", "hospitalization", "enc
        "symbol", "ticker", "source", "station", "device", "unit", "machine", "kic", "tic", "case", "animal", "id",
        "name")  # fmt: skip
 NO_IDS = {"exposure", "visit", "transit", "ccd", "detector", "field", "night", "image", "filter", "item", "code",
-          "row", "order", "candidate", "candid", "parent", "concept", "program",
-          "fid", "tid", "bid", "mid", "qid", "grid"}  # fmt: skip
+          "row", "order", "candidate", "candid", "parent", "concept", "program", "variable", "parameter", "channel",
+          "analyte", "metric", "fid", "tid", "bid", "mid", "qid", "grid"}  # fmt: skip
 ID_WORD = re.compile(r"(obj|[eou]|[^aeiou]{1,3})?id|identifier")  # the last word of stay_id, uid and STID
 CODE = re.compile(r"(?<!ac|um|lu|ol|al|qu|ov|ip)(id|num|idx|index|nr|no|code|key|serial)$")  # ends bikeid; no acid
 MIN_CODE = 1000  # the largest number of a column called so, which no measure such as a UV index reaches
 MIN_APART = 1000  # times as wide as their count is the range of whole numbers that are codes, as of MMSI
 NUMBERINGS = {"id", "identifier", "ident", "number", "nr", "no",
               "num", "index", "idx", "code", "tag", "table", "key", "serial"}  # fmt: skip
-ERRORS_ALONE = {"sigma", "unc", "uncertainty", "stddev", "stdev", "sdev", "stderr"}  # without the name of a value
+ERRORS_ALONE = {
+    "sigma",
+    "unc",
+    "uncertainty",
+    "stddev",
+    "stdev",
+    "sdev",
+    "stderr",
+    "fehler",
+    "unsicherheit",
+    "erreur",
+    "incertitude",
+    "incertidumbre",
+    "errore",
+    "incertezza",
+    "误差",
+    "誤差",
+}  # without a value's name
 ERRORS = {"err", "error", "errors", "sig", "std", "sd", *ERRORS_ALONE}
+STANDARD_ERRORS = ("se", "sem")  # at the end of a name, where another column has the rest; Se is selenium
 COUNTS = {"n", "nb", "num", "number", "nr", "no", "count", "size", "anzahl"}
 COUNTED = {"points", "pts", "obs", "observations", "samples", "sample", "measurements", "readings", "scans", "images",
            "image", "beat", "beats", "replicates"}  # fmt: skip
@@ -101,23 +119,26 @@ def pieces(name: str) -> list[str]:
     off: "magpsf" gives ["mag", "psf"], and "stayid" gives ["stay", "id"].
     """
     name = re.sub(r"(?<=\w)(\s*[(\[][^()\[\]]*[)\]])+$", "", name)  # a unit is none of its words
+    name = re.sub(r"(?<=[_ ])1[_ ]?(?=(sd|sig|sigma|std)\b)", "", name)  # the errors of flux in flux_1sd
     split = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name.rpartition(".")[2])
     words = " ".join(re.findall(r"[^\W\d_]+|\d+", split)).lower()
     # Glued names, such as magpsf, sigmapsf, observationoffset and patientunitstayid.
     words = re.sub(r"(?<=[a-z])(psf|sap|mpro|offset)\b", r" \1", words)
-    return re.sub(r"(?<=stay|ient|ject|urce|vice|case|sion|odic|vent)id\b", " id", words).split()
+    return re.sub(r"(?<=stay|ient|ject|urce|vice|case|sion|odic|vent|able|eter|nnel|nsor)id\b", " id", words).split()
 
 
 def looks_like_id(name: str) -> bool:
     """Return whether the name of a column suggests ids of objects, as objectId, stay_id and patient do.
 
-    It does if its last word means an id, if its only word names an object, or if it is a serial number. It does not if
-    any word names something else, as in image_id, night_id and item_id.
+    It does if its last word means an id, if its only word names an object, if it is a name of an object, such as
+    station_name, or if it is a serial number. It does not if any word names something else, as in image_id, night_id
+    and item_id.
     """
     words = pieces(name)
     if {*words, *(word.removesuffix("id") for word in words)} & NO_IDS:  # ccdid, too
         return False
     numbers = "serial" in words and NUMBERINGS.issuperset(words)
+    numbers = numbers or (words[-1:] == ["name"] and not {*IDS[:-2], "target"}.isdisjoint(words[:-1]))
     return numbers or any(map(ID_WORD.fullmatch, words[-1:])) or (len(words) == 1 and words[0] in IDS[:-2])
 
 
@@ -235,13 +256,24 @@ class Column:
 
     @property
     def runs(self) -> int:
-        """Number of runs of consecutive rows with the same cell; consecutive missing cells make a run, too."""
-        return 1 + int((np.diff(self.codes) != 0).sum())
+        """Number of runs of consecutive rows with the same cell; rows where it is missing are passed over."""
+        return 1 + int((np.diff(self.codes[self.codes >= 0]) != 0).sum())
 
     @property
     def in_blocks(self) -> bool:
         """Whether equal cells follow one another: `runs` is at most 1.1 times `distinct`."""
         return self.runs <= 1.1 * self.distinct
+
+    @property
+    def alternates(self) -> bool:
+        """Whether equal cells seldom follow one another, and occur in three rows or more, on average.
+
+        The column has more than four different cells, and changes from row to row at least 0.8 times as often as it
+        would in a random order.
+        """
+        share = np.bincount(self.codes[self.codes >= 0]) / max(len(self.codes), 1)
+        several = MOST_STATES < self.distinct <= len(self.codes) / MIN_RUN
+        return several and self.runs > 0.8 * len(self.codes) * (1 - (share**2).sum())
 
     @property
     def is_error(self) -> bool:
@@ -330,6 +362,23 @@ class Column:
         steps = steps[np.isfinite(steps)]
         return max((steps >= 0).sum(), (steps <= 0).sum()) > MOST * len(steps)
 
+    def begins_again(self, times: np.ndarray | None, series: np.ndarray) -> bool:
+        """Return whether the times of a series go one way among its rows of one cell, and back at another cell.
+
+        So they do where the rows of a series are those of one channel after those of another. More than 95 % of the
+        steps from row to row must go this way, in each of both kinds. `times` [n] are numbers, and `series` [n] codes
+        of each row's series; False if `times` is None.
+        """
+        if times is None:
+            return False
+        rows = np.argsort(series, kind="stable")
+        steps, of_one = np.sign(np.diff(times[rows])), np.diff(series[rows]) == 0
+        border = np.diff(self.codes[rows]) != 0
+        inside, across = steps[of_one & ~border], steps[of_one & border]
+        way = np.sign(np.nansum(inside))
+        onwards, back = (inside * way >= 0).sum(), (across * way < 0).sum()
+        return bool(onwards > MOST * len(inside) and back > MOST * len(across))
+
     def is_scale(self, groups: np.ndarray) -> bool:
         """Return whether the numbers place the rows of each group along an axis, as depths place the rows of one time.
 
@@ -345,6 +394,49 @@ class Column:
         """
         there = self.codes >= 0
         return count_keys(series[there], self.codes[there]) > count_keys(series[there])
+
+
+def share_explained(values: Column, by: Column) -> float:
+    """Return how far the cells of `by` explain the numbers of `values`: a share of the variance of their ranks, 0 to 1.
+
+    It is 0 if fewer than two rows have a number in `values` and a cell in `by`.
+    """
+    known = np.isfinite(values.numbers) & (by.codes >= 0)  # pyright: ignore
+    if known.sum() < 2:
+        return 0.0
+    _, place, counts = np.unique(values.numbers[known], return_inverse=True, return_counts=True)  # pyright: ignore
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]
+    sizes = np.bincount(by.codes[known])
+    means = np.bincount(by.codes[known], ranks) / np.maximum(sizes, 1)
+    between = (sizes * (means - ranks.mean()) ** 2).sum() / known.sum()
+    return float(between / max(ranks.var(), 1e-12))
+
+
+def parts_of_dates(time: Column, columns: Iterable[Column]) -> list[str]:
+    """Return the names of columns that only repeat a part of the dates in `time`, such as the month; [] without dates.
+
+    - Whole numbers repeat the year, month, day, hour, weekday or day of the year, also with a constant added.
+    - Texts, more than four different ones and not in blocks, name the months or the weekdays in any language.
+
+    Columns that are called like ids are passed over.
+    """
+    if time.days is None:
+        return []
+    stamps, known = dates.as_dates(np.nan_to_num(time.days)), np.isfinite(time.days)
+    sizes = {"year": 9999, "month": 12, "day": 31, "hour": 24, "day_of_week": 7, "day_of_year": 366}
+    parts = [(pc.call_function(part, [stamps]).to_numpy(), size) for part, size in sizes.items()]
+
+    def spread(column: Column, part: np.ndarray, size: int) -> float:
+        """Return the range of column - part, modulo `size`; infinity if the column itself has a range of `size`."""
+        apart = (column.numbers - part)[known]  # pyright: ignore
+        return np.ptp((apart - apart[0] + size / 2) % size) if np.ptp(column.known) < size else np.inf
+
+    varying = [c for c in columns if c.distinct > 1 and not looks_like_id(c.name)]
+    texts = [c for c in varying if c.text and c.distinct > MOST_STATES and not c.in_blocks]
+    cycles = [part for part, size in parts if size in (7, 12)]
+    words = [c.name for c in texts if any(count_keys(p) == c.distinct == count_keys(p, c.codes) for p in cycles)]
+    whole = [c for c in varying if c.whole and known.any()]
+    return [c.name for c in whole if any(spread(c, *part) < 1 for part in parts)] + words
 
 
 def spread(numbers: np.ndarray, unit: str = "") -> str:

@@ -325,26 +325,15 @@ def sniff(path: Path, format: str, header_row: int | None) -> Text:
     joined = tuple(" ".join(filter(None, parts)) for parts in zip(*lines_of_names))  # which tell columns apart together
     apart = len(spanned) > 1 or len({*joined, ""}) > len(joined)
     names, units = (joined, ()) if joined and apart and all(joined) else (names, units)
-    cells_below = [cell.removesuffix("-").rstrip() for i in equal for cell in rows[i]]  # 1,5-
-    with_comma, with_point, with_both = (
-        any(re.fullmatch(pattern, cell) for cell in cells_below)
-        for pattern in (
-            r"-?\d*,\d+([eE][-+]?\d+)?",
-            r"-?(?![1-9]\d{0,2}(\.\d{3})+$)\d*\.\d+([eE][-+]?\d+)?",  # 1.234 may be one thousand
-            r"-?\d{1,3}(\.\d{3})+,\d+",
-        )
-    )
-    comma = best != "," and with_comma and (with_both or not with_point)
+    comma = cells.have_decimal_commas([cell for i in equal for cell in rows[i]], certain=best == ",")
     if best != usual or notes:
         said = {"\t": "tabs", " ": "blanks"}.get(best, repr(best))
         notes = [f"separated by {said}", *notes]
     notes += ["decimal commas"] if comma else []
-    if headless:
-        notes.append(
-            "no line names the columns, and they are numbered"
-            if names == numbered_names(len(names))
-            else "the lines above the rows list the names of the columns"
-        )
+    if headless and names == numbered_names(len(names)):
+        notes.append("no line names the columns, and they are numbered")
+    elif headless:
+        notes.append("the lines above the rows list the names of the columns")
     notes += [f"the header is line {start + 1}"] if start and not headless else []
     notes += ["the first column, of the names of rows, has no name itself"] if of_rows else []
     if longer and not of_rows:
@@ -352,8 +341,7 @@ def sniff(path: Path, format: str, header_row: int | None) -> Text:
     shown = [unit for unit in units if unit]
     notes += [f"a row of units below it ({', '.join(shown[:20])}{', ...' * (len(shown) > 20)})"] if shown else []
     skip = (equal[len(of_units) - 1] if of_units else start) + 1
-    head_lines = tuple(lines[: start + 1])
-    return Text(names, best, encoding, skip, comma, units, comments, ", ".join(notes), head_lines)
+    return Text(names, best, encoding, skip, comma, units, comments, ", ".join(notes), tuple(lines[: start + 1]))
 
 
 def _separated(every: list[str], usual: str, header_row: int | None) -> tuple[list[str], str, int]:
@@ -464,6 +452,10 @@ def _header(rows: list[list[str]], lines: Sequence[str], given: int | None) -> t
         share is 1 for a header of several cells, and 0 for one cell.
     """
     filled = [i for i, row in enumerate(rows) if any(cell.strip() for cell in row)]
+    if given is None and (short := _without_padding(rows)) != rows:
+        start, width, share = _header(short, lines, None)
+        if start and _are_names(short[start]):
+            return start, width, share
     if given is not None:
         start = given - 1
         width = len(rows[start]) if start < len(rows) else 0
@@ -489,6 +481,18 @@ def _header(rows: list[list[str]], lines: Sequence[str], given: int | None) -> t
     start = start if given is not None else _second_header(rows, filled, start)
     below = Counter(len(rows[i]) for i in filled if i > start)  # one cell more where rows have names, as R writes them
     return start, width, max(below[width], below[width + 1]) / below.total() if below else float(width > 1)
+
+
+def _without_padding(rows: list[list[str]]) -> list[list[str]]:
+    """Return rows of cells; each above the first that is filled to its end, or has a gap, loses empty cells at its end.
+
+    Sheets are saved so that a title has as many cells as the table below it.
+    """
+    ends = [len([*itertools.takewhile(str.strip, row)]) for row in rows]
+    top = next(
+        (i for i, (row, end) in enumerate(zip(rows, ends)) if len(row) == end > 1 or any(map(str.strip, row[end:]))), 0
+    )
+    return [*(row[:end] for row, end in zip(rows[:top], ends)), *rows[top:]]
 
 
 def _below_preamble(rows: Sequence[Sequence[str]], filled: Sequence[int], start: int) -> int:
@@ -572,7 +576,7 @@ def _second_header(rows: list[list[str]], filled: Sequence[int], first: int) -> 
     """
     after = [i for i in filled if i >= first][:4]
     above_names = len(after) > 1 and len(rows[after[1]]) == len(rows[first]) and _are_names(rows[after[1]])
-    if above_names and _counts(rows[first]):
+    if above_names and rows[first] == [str(k + 1) for k in range(len(rows[first]))]:
         return after[1]
     if len(after) < 4 or not all(_has_number(rows[i]) for i in (after[1], after[3])):
         return first
@@ -598,11 +602,6 @@ def _holds_values(row: Sequence[str]) -> bool:
     years = all(isinstance(one, int) and 1000 < one < 2500 for one in times) and times == sorted(times)
     names = len(times) >= MIN_TIME_NAMES and (years or not isinstance(times[0], int | float))
     return _has_number(row) and not names
-
-
-def _counts(row: Sequence[str]) -> bool:
-    """Return whether the cells of a row are "1", "2", "3", ..."""
-    return [*row] == [str(k + 1) for k in range(len(row))]
 
 
 def _has_number(row: Sequence[str]) -> bool:
@@ -659,7 +658,7 @@ def _have_names(rows: Sequence[Sequence[str]], columns: int) -> bool:
     """
     names = [row[0].strip() for row in rows]
     words = len({*names}) == len(names) and not any(_has_number([name]) for name in names)
-    return {*map(len, rows)} == {columns + 1} and (words or _counts(names))
+    return {*map(len, rows)} == {columns + 1} and (words or names == [str(k + 1) for k in range(len(names))])
 
 
 def _rows_of_units(rows: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:

@@ -24,6 +24,7 @@ from rotarymae.series import cells, dates
 from rotarymae.tables.columns import (
     CLOCK,
     ERRORS,
+    ERRORS_ALONE,
     IDS,
     MAX_CHANNELS,
     MIN_ASCENDING,
@@ -33,6 +34,7 @@ from rotarymae.tables.columns import (
     NUMBERINGS,
     OUTCOMES,
     ROWS,
+    STANDARD_ERRORS,
     Column,
     Rule,
     count_keys,
@@ -40,7 +42,9 @@ from rotarymae.tables.columns import (
     look,
     looks_like_id,
     looks_like_outcome,
+    parts_of_dates,
     pieces,
+    share_explained,
 )
 from rotarymae.tables.formats import MIN_TIME_NAMES, NUMBERED, numbered_names, numbers_in, values_in
 from rotarymae.tables.schema import TableSchema, option
@@ -69,7 +73,9 @@ MARKS = {"<", ">", "<=", ">=", "≤", "≥"}  # in a column of their own
 OPERATORS = {"operator", "qualifier", "relation", "comparator", "nondetect", "nondetects"}  # flags that hold them
 CLOCKS = np.array([0.001, 1, 60, 3600, 86_400, 7 * 86_400, 2_629_746, 31_556_952])  # seconds: ms, s, ..., month, year
 PACES = np.divide.outer(CLOCKS, CLOCKS)  # of one time by another
-LIMIT = re.compile(r"lim\b|\b(limit|limiting|upperlimit|limmag)\b|\b[35] sig(ma)?\b")  # in the words of a name
+LIMIT = re.compile(  # in the words of a name
+    r"lim\b|\b(limit|limiting|upperlimit|limmag|limite|límite|lod|loq|mdl|\w+grenze)\b|\b[35] sig(ma)?\b"
+)
 SKY = {"ra", "dec"}  # coordinates only together, as Dec may be a month
 COORDINATES = ("ra", "dec", "lat", "lon", "long", "latitude", "longitude", "depth", "x", "y", "z", "altitude")
 OTHER_SENSES = {"discharge", "status", "event", "stay"}  # of a river or a battery, of a device
@@ -399,6 +405,9 @@ class _Proposer:
                     advice += f" (or {listed(others)})." if others else "."
                 if not (advice or self.source.unreadable) and all(c.numeric for c in self.columns.values()):
                     advice = " If the rows are at even steps, add a column with the time of each."
+                for c in (c for c in self.columns.values() if pa.types.is_float32(c.cells.type) and c.distinct == 1):
+                    text = f" {c.name!r} has 32 bits, which may have made times equal: write it with 64."
+                    advice += text if c.known.max(initial=0) > 2**24 else ""
                 raise InputError(
                     f"no column looks like time; name it by --time. There are {self.described(self.columns)}{advice}",
                     code="no-time",
@@ -416,7 +425,7 @@ class _Proposer:
         if time.numeric and time.clock and CLOCK.fits(time.words) and time.known.max() > 24:
             self.remarks.on([time.name], "like hours and minutes: write 08:40, next to a column of days (--clock)")
         self.find_clock(time)
-        parts = _parts_of_dates(time, self.unused.values())
+        parts = parts_of_dates(time, self.unused.values())
         self.remarks.on(parts, "a part of the time")
         rest = {name: c for name, c in self.unused.items() if name not in parts}
         if any(c.numeric and c.distinct > 1 and not looks_like_id(name) for name, c in rest.items()):
@@ -444,15 +453,16 @@ class _Proposer:
         self.remarks.on((c.name for c in clocks if c.name in self.unused), f"--clock, if of {time.name!r}")
 
     def goes_on_within_days(self, clock: Column, time: Column) -> bool:
-        """Return whether a column's times of day, all before 24:00, ascend between consecutive rows of the same day.
+        """Return whether a column's times of day, all before 24:00, go on between consecutive rows of the same day.
 
-        `time` is the column of days. False if no two consecutive rows have the same day.
+        They ascend in some of these steps, and go back in less than 5 %. `time` is the column of days.
         """
         with suppress(InputError):
             spent = dates.with_clock(dates.Times(np.zeros(self.rows)), clock.cells, clock.name).values
             known = spent[np.isfinite(spent)]
             steps = np.diff(spent)[np.diff(time.codes) == 0]
-            return bool(len(steps) and (known >= 0).all() and (known < 1).all() and (steps > 0).all())
+            onwards = (steps > 0).any() and (steps >= 0).mean() > MOST
+            return bool(onwards and (known >= 0).all() and (known < 1).all())
         return False
 
     def refuse_dates_without_year(self) -> None:
@@ -540,7 +550,8 @@ class _Proposer:
 
         Only columns that are not used so far are tried, and neither ids nor those whose cells are lists.
 
-        - A column qualifies if it has at least 10 different numbers, and rises in more than 90 % of the steps.
+        - A column qualifies if it has at least 10 different numbers, and rises in more than 90 % of the steps. Steps
+          between rows that differ in a column of texts do not count, if its equal cells come in blocks.
         - If none does, the columns of ids are tried. A column qualifies that rises in every step within each id,
           unless another column falls in none of these steps, rises in some and stays equal in others.
 
@@ -548,7 +559,10 @@ class _Proposer:
         """
         numbers = [c for c in self.unused.values() if c.numeric and not (c.listed or looks_like_id(c.name))]
         steps = {c.name: np.diff(c.numbers) for c in numbers}  # pyright: ignore
-        likely = [c for c in numbers if c.distinct >= MIN_ASCENDING and (steps[c.name] > 0).mean() > 0.9]
+        blocks = [c.codes for c in self.columns.values() if c.text and MIN_RUN * c.runs <= self.rows]
+        within = np.all([np.diff(codes) == 0 for codes in [np.zeros(self.rows), *blocks]], axis=0)
+        share = {name: (each[within] > 0).sum() / max(within.sum(), 1) for name, each in steps.items()}
+        likely = [c for c in numbers if c.distinct >= MIN_ASCENDING and share[c.name] > 0.9]
         for id in self.columns.values() if not likely else ():
             inside = {name: each[np.diff(id.codes) == 0] for name, each in steps.items()}
             rising = [c for c in numbers if (inside[c.name] > 0).all()]
@@ -558,7 +572,7 @@ class _Proposer:
         likely = [c for c in likely if not c.packs_days] or likely
         if not likely:
             return None
-        best = max(likely, key=lambda c: ((steps[c.name] > 0).mean(), bool((steps[c.name] != 1).any())))
+        best = max(likely, key=lambda c: (share[c.name], bool((steps[c.name] != 1).any())))
         self.remarks.on((c.name for c in likely), "ascends, as a time does")
         return best
 
@@ -650,32 +664,30 @@ class _Proposer:
     def id_by_shape(self) -> Column | None:
         """Return a column, of those not used so far, whose cells look like ids, whatever its name; None without one.
 
-        - It holds texts or whole numbers, none missing. Equal cells come in blocks, of three rows or more on average,
-          and mark no states of one object (`is_state`). Of several such columns, those with more than one time for each
-          id go first, then texts, then the one with the most different cells.
-        - Without such a column, it is one that tells apart rows of the same time (`name_in_time`).
+        - It holds texts or whole numbers, and is filled in more than 95 % of the rows. Equal cells come in blocks, of
+          three rows or more on average, and mark no states of one object (`is_state`). Of several such columns, those
+          with more than one time for each id go first, then texts, then the one with the most different cells.
+        - Without such a column, it is one that tells apart rows of the same time (`name_in_time`), or one whose rows
+          alternate (`alternating`).
 
         `self.remarks` gets a remark on the column, which says why.
         """
         blocks = [c for c in self.objects if (c.text or c.whole) and c.distinct > 1 and not c.listed]
-        blocks = [c for c in blocks if (c.codes >= 0).all() and c.in_blocks and self.rows / c.runs >= MIN_RUN]
+        blocks = [c for c in blocks if (c.codes >= 0).mean() > MOST and c.in_blocks and self.rows / c.runs >= MIN_RUN]
         blocks = [c for c in blocks if not self.is_state(c)]
         blocks = [c for c in blocks if count_keys(c.codes, self.times) > c.distinct] or blocks  # than one time for each
-        if blocks:
-            best = max(blocks, key=lambda c: (c.text, c.distinct, bool({*c.words} & PLACES)))
-            why = "its rows come in blocks"
-        else:
-            best, why = self.name_in_time(), "it tells apart rows of one time"
-        if best is not None:
-            self.remarks.on([best.name], why)
+        ways = [(max(blocks, key=lambda c: (c.text, c.distinct), default=None), "its rows come in blocks")]
+        ways += [(self.name_in_time(), "it tells apart rows of one time")] if not blocks else []
+        ways += [(self.alternating(), "its rows alternate, as those of several objects do; else --id file")]
+        best, why = next((way for way in ways if way[0] is not None), (None, ""))
+        self.remarks.on([best.name] if best else [], why)
         return best
 
     @property
     def objects(self) -> list[Column]:
-        """The columns not used so far that may name objects: no times, flags, labels, units or passbands."""
+        """The columns not used so far that may name objects: no dates, flags, labels, units or passbands."""
         free = [c for c in self.unused.values() if not (c.dates or c.clock or c.is_flag or self.is_unit(c))]
-        free = [c for c in free if not (LABEL.fits(c.words) or {*c.words} & {*PASSBANDS})]
-        return [c for c in free if not (c.whole and TIME.fits(c.words))]
+        return [c for c in free if not (LABEL.fits(c.words) or {*c.words} & {*PASSBANDS})]
 
     def is_state(self, column: Column) -> bool:
         """Return whether equal cells of a column mark states of one object, such as years, not several objects.
@@ -724,6 +736,20 @@ class _Proposer:
             if apart and count_keys(*keys) < 0.9 * self.rows:
                 return max(apart, key=lambda c: c.distinct)
         return None
+
+    def alternating(self) -> Column | None:
+        """Return the column of texts whose rows alternate as those of objects in a log of all do; None without one.
+
+        It is not used so far, its name is none of a channel, and it is filled in more than 95 % of the rows, which
+        `Column.alternates`. Of several, it is the one with the most texts; a single one must not explain more than half
+        of the variance of a column's ranks, as channels do.
+        """
+        texts = [c for c in self.objects if c.text and c.alternates and (c.codes >= 0).mean() > MOST]
+        texts = [c for c in texts if not CHANNEL.fits(c.words)]
+        numbers = (c for c in self.unused.values() if c.numeric and c.distinct > MIN_ASCENDING)
+        if len(texts) == 1 and any(share_explained(c, texts[0]) > TELLING_SHARE for c in numbers):
+            return None
+        return max(texts, key=lambda c: c.distinct, default=None)
 
     # ── label, groups, facts ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -835,14 +861,15 @@ class _Proposer:
         It holds texts or whole numbers, at most 2,000 different ones, and changes within series, but marks no states
         (`is_state`). The first of these rules that finds a column decides:
 
-        - It is called like a channel or, if the table has units of measurement, like a class. Of several, one goes
-          first whose channels have one unit each, then the one that leaves the fewest rows of equal series, time and
-          channel, then the best name.
+        - It is called like a channel; or like a class, if the table has units of measurement; or F, if it holds texts.
+          Of several, one goes first whose channels have one unit each, then the one that leaves the fewest rows of
+          equal series, time and channel, then the best name.
         - It has few classes, which tell apart rows of equal series and time.
-        - It holds texts that explain more than half of the variance of the ranks of the only column that could be the
-          value.
+        - It holds texts with letters, and the value is the only column of numbers, is called like a value, or has
+          errors. The texts explain more than half of the variance of its ranks, or the times of a series begin again
+          at each text.
 
-        A remark says which of the last two decided.
+        A remark says which of the last two decided; the texts get a hint if none did.
         """
         roles = {*self.errors, *self.limits, *self.outcomes, *self.flags}
         free = [c for name, c in self.varying.items() if name not in roles]
@@ -851,6 +878,7 @@ class _Proposer:
         usual = [c for c in usual if {*c.words} & {*PASSBANDS} or not self.is_state(c)]
         units = [c for c in self.unused.values() if self.is_unit(c)]  # of which a channel has one
         named = [c for c in usual if CHANNEL.fits(c.words) or (units and LABEL.fits(c.words))]
+        named += [c for c in usual if c.words == ("f",) and c.text]  # the filter, in tables of ATLAS
         measured = [c for c in named if c.numeric and VALUE.fits(c.words) and not c.is_code]
         named = [c for c in named if c not in measured and not (looks_like_id(c.name) or self.called_unit(c))]
         if named:
@@ -863,14 +891,19 @@ class _Proposer:
             best = min(telling, key=lambda c: (self.repeated_rows(c.codes), c.distinct))
             self.remarks.on([best.name], f"tells apart rows of one time; if it names objects, {self.id_with(best)}")
             return best
-        numbers = [c for c in self.maybe_values if c.name not in self.coordinates]
-        numbers = [c for c in numbers if VALUE.fits(c.words)] or numbers
-        texts = [c for c in classes if c.text and cells.matches(c.cells, r"\pL").any()] if len(numbers) == 1 else []
-        shares = [(round(_share_explained(numbers[0], c), 1), c.distinct, c) for c in texts]
+        texts = [c for c in classes if cells.is_text(c.cells.type) and cells.matches(c.cells, r"\pL").any()]
+        numbers = [c for c in self.maybe_values if c not in texts and not (c.is_code or c.name in self.coordinates)]
+        numbers = [c for c in numbers if not self.says_time(c)] if texts else []
+        named = sorted((c for c in numbers if VALUE.fits(c.words)), key=lambda c: VALUE.rank(c.words))
+        numbers = (named or [c for c in numbers if c.name in self.value_of.values()])[:1] or numbers
+        shares = [(round(share_explained(numbers[0], c), 1), c.distinct, c) for c in texts if len(numbers) == 1]
         share, _, best = max(shares, key=lambda one: one[:2], default=(0, 0, None))
-        if best is None or share <= TELLING_SHARE:
-            return None
-        self.remarks.on([best.name], f"{numbers[0].name!r} depends on it; a state, such as on and off, is no channel")
+        why = f"{numbers[0].name!r} depends on it; a state, such as on and off, is no channel" if best else ""
+        if share <= TELLING_SHARE:
+            best = next((c for *_, c in shares if c.begins_again(self.time_values, self.series)), None)
+            why = f"times begin again at each; if it names objects, {self.id_with(best)}" if best else ""
+        self.remarks.on([best.name] if best else [], why)
+        self.remarks.on([] if best else (c.name for *_, c in shares), "--channel, if it says what was measured")
         return best
 
     def repeated_rows(self, *keys: np.ndarray) -> int:
@@ -891,7 +924,8 @@ class _Proposer:
         """
         keys = [] if channel is None else [channel.codes]
         bare, rows = self.repeated_rows(*keys), joint_codes(self.series, self.times, *keys)
-        scales = (c for c in self.maybe_values if c.is_scale(rows) and self.repeated_rows(*keys, c.codes) < bare / 20)
+        scales = (c for c in self.maybe_values if c.is_scale(rows) and not c.clock)
+        scales = (c for c in scales if self.repeated_rows(*keys, c.codes) < bare / 20)
         scale = next(scales, None) if bare > self.rows / 20 else None
         if scale is not None:
             self.given["positions"] = (scale.name,)
@@ -1022,7 +1056,7 @@ class _Proposer:
             return []
         # What is the same throughout a channel of a series says something of the channel, and is not measured.
         measured = [c for c in self.maybe_values if c.varies(joint_codes(self.series, channel.codes))]
-        return [c for c in measured if _share_explained(c, channel) > TELLING_SHARE]
+        return [c for c in measured if share_explained(c, channel) > TELLING_SHARE]
 
     def say_units(self, channel: Column | None) -> None:
         """Remark which columns hold units that differ within a channel, and which hold zones of the times.
@@ -1056,7 +1090,7 @@ class _Proposer:
             return
         of_value = [name for name in self.errors if self.value_of.get(name, values[0]) == values[0]]
         for name in [name for name in of_value if name in self.value_of or not _bare_name(self.unused[name].words)][:1]:
-            value, there = self.columns[values[0]], np.isfinite(self.columns[name].numbers)  # pyright: ignore
+            value, there = self.columns[values[0]], ~np.isnan(self.columns[name].numbers)  # pyright: ignore
             known = np.isfinite(np.full(self.rows, np.nan) if value.numbers is None else value.numbers)
             if cells.is_text(value.cells.type):  # limits, such as "<0.01", need no error
                 known &= ~cells.matches(value.cells, f"{cells.UPPER}|{cells.LOWER}")
@@ -1109,55 +1143,15 @@ class _Proposer:
             self.remarks.on([name], text)
 
 
-def _parts_of_dates(time: Column, columns: Iterable[Column]) -> list[str]:
-    """Return the names of columns that only repeat a part of the dates in `time`, such as the month; [] without dates.
-
-    - Whole numbers repeat the year, month, day, hour, weekday or day of the year, also with a constant added.
-    - Texts, more than four different ones and not in blocks, name the months or the weekdays in any language.
-
-    Columns that are called like ids are passed over.
-    """
-    if time.days is None:
-        return []
-    stamps, known = dates.as_dates(np.nan_to_num(time.days)), np.isfinite(time.days)
-    sizes = {"year": 9999, "month": 12, "day": 31, "hour": 24, "day_of_week": 7, "day_of_year": 366}
-    parts = [(pc.call_function(part, [stamps]).to_numpy(), size) for part, size in sizes.items()]
-
-    def spread(column: Column, part: np.ndarray, size: int) -> float:
-        """Return the range of column - part, modulo `size`; infinity if the column itself has a range of `size`."""
-        apart = (column.numbers - part)[known]  # pyright: ignore
-        return np.ptp((apart - apart[0] + size / 2) % size) if np.ptp(column.known) < size else np.inf
-
-    varying = [c for c in columns if c.distinct > 1 and not looks_like_id(c.name)]
-    texts = [c for c in varying if c.text and c.distinct > MOST_STATES and not c.in_blocks]
-    cycles = [part for part, size in parts if size in (7, 12)]
-    words = [c.name for c in texts if any(count_keys(p) == c.distinct == count_keys(p, c.codes) for p in cycles)]
-    whole = [c for c in varying if c.whole and known.any()]
-    return [c.name for c in whole if any(spread(c, *part) < 1 for part in parts)] + words
-
-
-def _share_explained(values: Column, by: Column) -> float:
-    """Return how far the cells of `by` explain the numbers of `values`: a share of the variance of their ranks, 0 to 1.
-
-    It is 0 if fewer than two rows have a number in `values` and a cell in `by`.
-    """
-    known = np.isfinite(values.numbers) & (by.codes >= 0)  # pyright: ignore
-    if known.sum() < 2:
-        return 0.0
-    _, place, counts = np.unique(values.numbers[known], return_inverse=True, return_counts=True)  # pyright: ignore
-    ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]
-    sizes = np.bincount(by.codes[known])
-    means = np.bincount(by.codes[known], ranks) / np.maximum(sizes, 1)
-    between = (sizes * (means - ranks.mean()) ** 2).sum() / known.sum()
-    return float(between / max(ranks.var(), 1e-12))
-
-
 def _bare_name(words: Iterable[str]) -> str:
     """Return the name that a column of values and its errors share: "psf" for the words of magpsf and of sigmapsf.
 
-    Words for errors, such as "sigma", are left out, also at either end of a word ("sigmaflux" → "flux"), and so is
-    "mag" next to other words ("mag" and "err" → "mag"). Words for errors alone give "".
+    Words for errors, such as "sigma", are left out, also at either end of a word ("sigmaflux" → "flux"), and so are
+    "se" as the last of several words, and "mag" next to other words ("mag" and "err" → "mag"). Words for errors alone
+    give "".
     """
+    words = [*words]
+    words = words[:-1] if words[1:] and words[-1] in STANDARD_ERRORS else words
     bare = [word for word in (ERROR_MARK.sub("", word) for word in words if word not in {*ERRORS, "e"}) if word]
     return "".join([word for word in bare if word != "mag"] or bare)
 
@@ -1167,14 +1161,15 @@ def _errors_by_name(columns: Iterable[Column]) -> dict[str, str]:
 
     A column holds errors in each of these cases; columns without numbers are passed over:
 
-    - Its name is that of its values with a mark (err, unc, ...) at either end: flux_unc, sigmaflux, e_mag.
+    - Its name is that of its values with a mark (err, unc, ...) at either end: flux_unc, sigmaflux, e_mag, conc_se.
     - The mark replaces "mean" in the name of the values, as in flux_std for flux_mean.
     - The name of exactly one column ends in the rest of its name: errvel → mnvel.
     - It is right behind its values, is called like them with d, e or s in front, and has no negative number.
-    - It is right behind its values, is called error or err, and has only positive numbers.
+    - It is right behind its values, is called error, err or sigma, and has only positive numbers.
     """
     columns = [c for c in columns if c.numeric]
     marked = [c for c in columns if c.is_error or any(word == "e" or ERROR_MARK.search(word) for word in c.words)]
+    marked += [c for c in columns if c not in marked and c.words[1:] and c.words[-1] in STANDARD_ERRORS]
     values = {}
     for mean in (MEANS, set()):  # of flux and flux_mean, the first has the name
         plain = ((c.name, [word for word in c.words if word not in mean]) for c in reversed(columns) if c not in marked)
@@ -1186,7 +1181,8 @@ def _errors_by_name(columns: Iterable[Column]) -> dict[str, str]:
             pairs[c.name] = values[likely[0]]
     for left, c in itertools.pairwise(columns):
         called = "".join(c.words) in (mark + "".join(left.words) for mark in "des") and not (c.known < 0).any()
-        bare = c.words in (("error",), ("err",)) and c.distinct > 2 and (c.known > 0).all()
+        alone = len(c.words) == 1 and c.words[0] in {"error", "err", *ERRORS_ALONE}
+        bare = alone and c.distinct > 2 and (c.known > 0).all()
         if called or (bare and left not in marked):
             pairs[c.name] = left.name
     return pairs

@@ -87,7 +87,8 @@ class TableReader:
         value_names: what a model calls the columns in `values`; None for the names of the columns.
         id_name: what the ids are called in the data set.
         objects: the table with one row per series, if static columns are read from it; else None.
-        factors: {column: factor} by which its numbers are multiplied, to convert them to the unit of a model.
+        factors: {column: factor} by which its numbers are multiplied, to convert errors to the unit of their values,
+            and columns to the unit of a model.
         unread: names of the columns that have no role.
     """
 
@@ -132,8 +133,8 @@ class TableReader:
                 that cannot be converted ("unit").
 
         Warns:
-            InputWarning: columns that a model knows and the table lacks; channels that look like outcomes; other units
-                than a model's.
+            InputWarning: columns that a model knows and the table lacks; channels that look like outcomes; units of
+                values other than a model's, or of errors that cannot be converted to those of their values.
         """
         for_model = channel_names is not None or value_names is not None
         table = open_source(source, schema.header_row, schema.numbered).with_time(schema.time)
@@ -175,11 +176,13 @@ class TableReader:
         if outcomes:
             text = f"{listed(outcomes)} look like outcomes, and are read as channels: a model would see what it is to "
             warnings.warn(f"{text}predict. Name the others by --values.", InputWarning, stacklevel=3)
-        factors = _unit_factors(table, schema)
-        notes = [f"{name!r} is converted from {table.units[name]} to {schema.units[name]}" for name in factors]
-        table = replace(table, units=table.units | {name: schema.units[name] for name in factors})
+        every, factors, notes = (*values, *schema.errors), {}, []
+        for find in (_factors_of_errors, _factors_of_training):  # the units of training are those of values
+            for name, (factor, unit) in find(table, schema, every).items():
+                factors[name] = factors.get(name, 1.0) * factor
+                notes.append(f"{name!r} is converted from {table.units[name]} to {unit}")
+                table = replace(table, units=table.units | {name: unit})
         table = (table.with_ids_of_files() if alone else table).with_empty(absent)
-        every = (*values, *schema.errors)
         fields = [name.rpartition(".")[2] for name in every]
         same = value_names is not None and fields == [name.rpartition(".")[2] for name in value_names]
         tokens = schema.tokens if schema.channel or schema.wide else "channel"
@@ -458,8 +461,7 @@ class TableReader:
             report += ReadingReport(words=words, notes=(read.note,) if read.note else ())
             return read.values * self.factors[name] if name in self.factors else read.values
 
-        pairs = {**dict(error_columns(self.values)), **dict(zip(schema.values, schema.errors, strict=False))}
-        pairs = {name: error for name, error in pairs.items() if name in self.values and error in self.values}
+        pairs = _error_of(schema, self.values)
         sides = np.zeros((len(self.values), len(series)), np.int8)
         exact = {*pairs.values()}  # a bound of an error is no error
         columns_of = [numbers(name, None if name in exact else sides[v]) for v, name in enumerate(self.values)]
@@ -624,22 +626,53 @@ def _facts(rows: Observations, codes: np.ndarray, names: np.ndarray) -> dict[str
     return columns
 
 
-def _unit_factors(table: Source, schema: TableSchema) -> dict[str, float]:
-    """Return {column: factor} to convert columns to the units of a model's training; {} without `schema.convert`.
+def _error_of(schema: TableSchema, values: Sequence[str]) -> dict[str, str]:
+    """Return {column of values: column of its standard errors}, as the schema says, or else as the names say.
 
-    `schema.units` are the units of training. A column with the same unit, perhaps by another name, is not in the
-    result. Raises InputError ("unit") if a factor is needed, and astropy knows none or is not installed. Without
-    `schema.convert`, warns (InputWarning) of each column in another unit, with the factor if astropy knows it.
+    Both are among `values`, the names of the columns of values and of errors.
+    """
+    pairs = {**dict(error_columns(values)), **dict(zip(schema.values, schema.errors, strict=False))}
+    return {name: error for name, error in pairs.items() if name in values and error in values}
+
+
+def _factor(unit: str, to: str) -> float | None:
+    """Return the factor from one unit to another; None if astropy does not know it, or is not installed."""
+    with suppress(Exception):
+        units = importlib.import_module("astropy.units")
+        return 1.0 if unit == to else float(units.Unit(unit).to(units.Unit(to)))
+    return None
+
+
+def _factors_of_errors(table: Source, schema: TableSchema, values: Sequence[str]) -> dict[str, tuple[float, str]]:
+    """Return {column of errors: (factor, unit)} that convert it to the `unit` of its values, where the two differ.
+
+    `values` are the names of the columns of values and of errors. Warns (InputWarning) of a column for whose unit
+    `_factor` knows none.
+    """
+    factors = {}
+    for name, error in _error_of(schema, values).items():
+        unit = table.units.get(name, "")
+        given = table.units.get(error, unit) if unit else ""
+        factor = 1.0 if given == unit else _factor(given, unit)
+        if factor is None:
+            text = f"column {error!r} is in {given}, and {name!r}, whose error it is, in {unit}; convert it."
+            warnings.warn(text, InputWarning, stacklevel=4)
+        elif factor != 1:
+            factors[error] = (factor, unit)
+    return factors
+
+
+def _factors_of_training(table: Source, schema: TableSchema, values: Sequence[str]) -> dict[str, tuple[float, str]]:
+    """Return {column: (factor, unit)} that convert columns to the units of a model's training, `schema.units`.
+
+    A column with the same unit, perhaps by another name, is not in the result. Without `schema.convert` the result is
+    {}, and an InputWarning names each column in another unit, with the factor if `_factor` knows it. Raises InputError
+    ("unit") if a factor is needed that it does not know.
     """
     factors = {}
     for name, trained in schema.units.items():
         unit = table.units.get(name, trained)
-        if unit == trained:
-            continue
-        factor = None
-        with suppress(Exception):  # no astropy, or a unit that it does not know
-            units = importlib.import_module("astropy.units")
-            factor = units.Unit(unit).to(units.Unit(trained))
+        factor = 1.0 if unit == trained else _factor(unit, trained)
         if factor == 1:
             continue
         text = f"column {name!r} is in {unit}, and the model was trained on {trained}"
@@ -650,5 +683,5 @@ def _unit_factors(table: Source, schema: TableSchema) -> dict[str, float]:
             text += "; no factor is known to astropy, or it is not installed. Install it, or convert the column."
             raise InputError(text, code="unit")
         else:
-            factors[name] = factor
+            factors[name] = (factor, trained)
     return factors
