@@ -9,6 +9,7 @@ import os
 import re
 import signal
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 
 import beartype
@@ -154,10 +155,10 @@ def heard():
 @pytest.fixture(autouse=True, scope="session")
 def float32():
     """Precision "auto" is float32 on every processor: tests compare digits, and those with AMX would take bf16."""
-    from rotarymae.training import device
+    from rotarymae.training import evaluation
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(device, "has_matrix_units", lambda: False)
+        patch.setattr(evaluation, "has_matrix_units", lambda: False)
         yield
 
 
@@ -310,4 +311,4 @@ def survey_model(tmp_path_factory):
 def identity(preprocessor):
     """Return everything that a preprocessor's tokens depend on: its settings, and its statistics as bytes."""
     statistics = {name: tensor.numpy().tobytes() for name, tensor in preprocessor.state_dict().items()}
-    return preprocessor.kind, preprocessor.to_dict(), statistics
+    return preprocessor.kind, asdict(preprocessor), statistics

@@ -31,7 +31,7 @@ from benchmarks.workload import (
     ragged_lengths,
 )
 from rotarymae import RoMAEConfig
-from rotarymae.training import plan
+from rotarymae.batch import plan_batches
 
 BUDGET = 3072  # tokens per batch of the ragged workload: about those of 32 series
 REFERENCE_BATCH = 32
@@ -103,7 +103,7 @@ def ragged(settings: Settings) -> list[Row]:
     examples = ragged_examples(lengths)
     config = _config("tiny", settings)
     ours, paper = Ours(config, settings), Paper(_config("tiny", settings, decoder_attention="joint"), settings)
-    batches = plan(lengths, 0, 0, batch_tokens=BUDGET)
+    batches = plan_batches(lengths, 0, 0, batch_tokens=BUDGET)
     order = np.random.default_rng(0).permutation(series)
     whole = [
         examples.preprocessor.complete(examples.tokens(order[i : i + REFERENCE_BATCH], None))
@@ -135,7 +135,7 @@ def padding(settings: Settings) -> list[Row]:
     for series in (512,) if settings.quick else (512, 6_300, 100_000):
         lengths = ragged_lengths(series)
         for budget in (1536, 4096, 16384):
-            waste = padding_waste(lengths, plan(lengths, 0, 0, batch_tokens=budget))
+            waste = padding_waste(lengths, plan_batches(lengths, 0, 0, batch_tokens=budget))
             found.append(Row("padding", f"{series} series, {budget} tokens per batch", waste, ""))
     return found
 

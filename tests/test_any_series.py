@@ -156,7 +156,7 @@ def test_long_series_go_in_windows(model):
     assert np.abs(answer.mean[:, 0] - np.sin(0.3 * asked.times)).max() < 0.1
 
 
-@pytest.mark.parametrize("channels", [None, [2], [-1], [0, 0]])
+@pytest.mark.parametrize("channels", [None, [2], [-1]])
 def test_queries_that_do_not_fit_the_channels_are_refused(model, channels):
     table = SeriesDataset.from_arrays([np.arange(12.0)], [np.arange(12.0)], [np.arange(12) % 2])
     wrong = Queries(np.ones(1), None if channels is None else np.array(channels), np.array([0, 1]))

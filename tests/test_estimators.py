@@ -19,7 +19,7 @@ from conftest import TINY, command, refuses, two_kinds, write_csv
 from rotarymae import RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, RoMAERegressor, SeriesDataset
 from rotarymae.errors import InputError, InputWarning
 from rotarymae.pipeline import Pipeline
-from rotarymae.prediction import predict_outputs
+from rotarymae.prediction import predict_and_embed
 from rotarymae.tables.coerce import labels_of
 
 ALL = [RoMAEClassifier, RoMAERegressor, RoMAEInterpolator, RoMAEEmbedder]
@@ -391,7 +391,7 @@ def test_a_model_is_saved_again_to_its_folder_and_predicts_by_what_is_asked_for(
     for choice in ("model", "features", "combined"):
         loaded = RoMAEClassifier.load(tmp_path / "model", predictor=choice)
         dataset = model._read(lists[0])
-        every = model.pipeline_.partners.every(predict_outputs(model.pipeline_, dataset), dataset)
+        every = model.pipeline_.partners.every(predict_and_embed(model.pipeline_, dataset)[0], dataset)
         assert np.allclose(loaded.predict_proba(lists[0]), every[choice])
     RoMAEInterpolator(**FAST).fit(lists[0]).save(tmp_path / "other")
     with refuses("predictor='combined'"):

@@ -10,7 +10,7 @@ from _runs import same, series, weights
 from conftest import refuses
 from rotarymae import load
 from rotarymae.labels import ClassLabels
-from rotarymae.prediction import predict_and_embed, predict_outputs
+from rotarymae.prediction import predict_and_embed
 from rotarymae.system import Reporter
 from rotarymae.train import train
 from rotarymae.training.cost import Plan
@@ -37,14 +37,14 @@ def alone(pipeline, member):
 def test_members_differ_and_the_answer_is_their_mean(case, tmp_path):
     data = series(40)
     fitted = train(data, TARGETS[case], FitConfig(**TINY, members=2)).pipeline
-    both = [predict_outputs(alone(fitted, member), data) for member in range(2)]
+    both = [predict_and_embed(alone(fitted, member), data)[0] for member in range(2)]
     assert not np.allclose(*both, atol=1e-4)
-    answer = predict_outputs(fitted, data)
+    answer = predict_and_embed(fitted, data)[0]
     assert np.allclose(answer, np.mean(both, axis=0), atol=1e-6)
     outputs, embeddings = predict_and_embed(fitted, data)
     assert np.array_equal(outputs, answer) and np.array_equal(embeddings, alone(fitted, 0).embed(data))
     fitted.save(tmp_path / "model")
-    assert np.array_equal(predict_outputs(load(tmp_path / "model"), data), answer)
+    assert np.array_equal(predict_and_embed(load(tmp_path / "model"), data)[0], answer)
 
 
 def test_the_first_member_is_the_network_that_is_trained_alone():

@@ -35,7 +35,7 @@ def rope_difference(name):
     io = load_file(PARITY / name / "io.safetensors")
     config = json.loads((PARITY / name / "config.json").read_text())
     keep = frequencies(config["head_dim"], config["axes"], config["p"], config["base"])
-    order = official.to_our_channels(torch.arange(config["head_dim"]), 1, config["axes"])
+    order = torch.arange(config["head_dim"]).unflatten(0, (config["axes"], 2, -1)).transpose(0, 1).flatten()
     out = rotate(io["x"][..., order], rotation(angles(io["positions"].mT, keep)))
     return {"rotated": (out - io["y"][..., order]).abs().max().item()}
 

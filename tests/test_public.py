@@ -26,7 +26,7 @@ model_files official
 training
 data partners targets survival plots labels models
 queries splits metrics
-prediction surroundings calibration interpolation importance reconstruction anomaly untrained
+prediction surroundings calibration interpolation reconstruction anomaly untrained
 saving
 pipeline
 ensemble

@@ -17,8 +17,8 @@ from benchmarks.measure import Settings
 from benchmarks.workload import Ours, equal_tokens, masked_batch, pad_to, padding_waste, ragged_examples, ragged_lengths
 
 from rotarymae import losses
+from rotarymae.batch import plan_batches
 from rotarymae.model import MaskedAutoencoder
-from rotarymae.training.batching import in_order, plan
 
 SMALL = {"axes": 2, "features": 2}
 ROWS = 8
@@ -73,8 +73,8 @@ def test_padding_waste_by_hand():
 @pytest.mark.parametrize(("size", "most"), [({"batch_size": 32}, 0.15), ({"batch_tokens": 4096}, 0.06)])
 def test_little_is_padding_even_of_log_normal_lengths(size, most):
     lengths = np.maximum(1, np.random.default_rng(0).lognormal(4, 1, 5000)).astype(int)
-    waste = padding_waste(lengths, plan(lengths, 0, 0, **size))
-    naive = padding_waste(lengths, in_order(lengths, **size))
+    waste = padding_waste(lengths, plan_batches(lengths, 0, 0, **size))
+    naive = padding_waste(lengths, np.split(np.arange(5000), range(32, 5000, 32)))
     print(f"{size}: {waste:.1%} of the tokens are padding, {naive:.0%} without sorting")
     assert waste < most and naive > 0.4
 

@@ -35,7 +35,7 @@ from rotarymae.likelihoods import LIKELIHOODS, Likelihood
 from rotarymae.masking import Masking
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.prediction import inference
-from rotarymae.preprocess import ObservationPreprocessor
+from rotarymae.preprocess import DatasetExamples, ObservationPreprocessor
 from rotarymae.seasons import find_season
 from rotarymae.series import SeriesDataset
 from rotarymae.surroundings import GUESSES, TRAITS, Surroundings, log_distance, outputs, surroundings
@@ -456,7 +456,7 @@ def hidden_values(pipeline: Pipeline, dataset: SeriesDataset, season: float, see
     hidden = 0.0
     for draw in range(MAX_DRAWS):
         some = _sample(windows, HIDDEN_PER_DRAW, seed + draw)
-        examples = preprocessor.examples(some, seed=seed + draw, masking=HIDES[draw % len(HIDES)])
+        examples = DatasetExamples(some, preprocessor, seed=seed + draw, masking=HIDES[draw % len(HIDES)])
         rows += predict(model, examples, read, inference(pipeline))
         hidden += float(some.lengths.sum()) * len(preprocessor.value_names) * HIDDEN_BY_EACH
         if draw + 1 >= len(HIDES) and hidden > ENOUGH_HIDDEN:

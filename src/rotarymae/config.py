@@ -10,7 +10,7 @@ from numbers import Integral
 from typing import Any, Literal, cast
 
 from rotarymae.errors import InputError, InputWarning, choose, did_you_mean
-from rotarymae.system.fields import Range, check_fields, without_numpy
+from rotarymae.system.fields import Range, check_fields
 
 Size = Literal["light", "tiny-shallow", "tiny", "small", "base", "pendulum"]
 DecoderAttention = Literal["context", "joint"]
@@ -37,10 +37,10 @@ RANGES: dict[str, Range] = {
     **dict.fromkeys((*SIZE_NAMES, "axes", "features", "members", "batch_size", "finetune_batch_size"), COUNT),
     **dict.fromkeys(("epochs", "finetune_epochs", "log_every", "batch_tokens", "epoch_steps", "outputs"), COUNT),
     **dict.fromkeys(("checkpoint_steps", "base"), COUNT),  # a base below 1 turns the frequencies' order round
-    **dict.fromkeys(("pretrain_epochs", "min_steps", "warmup_steps", "max_skipped", "input_features"), NOT_NEGATIVE),
+    **dict.fromkeys(("pretrain_epochs", "min_steps", "warmup_steps", "input_features"), NOT_NEGATIVE),
     **dict.fromkeys(("static_features", "overlap", "noise", "weight_decay", "checkpoint_minutes"), NOT_NEGATIVE),
     **dict.fromkeys(("dropout", "drop_path", "drop", "label_smoothing", "validation_fraction"), SHARE),
-    **dict.fromkeys(("momentum", "warmup_fraction", "betas"), SHARE),
+    **dict.fromkeys(("warmup_fraction", "betas"), SHARE),
     **dict.fromkeys(("base_lr", "finetune_lr", "gradient_clip", "minutes", "time_unit", "channel_spacing"), POSITIVE),
     **dict.fromkeys(("p", "beta"), Range(least=0, most=1)),
     "norm_eps": POSITIVE,
@@ -315,16 +315,16 @@ def mask_range(ratio: Any) -> tuple[float, float]:
     Raises:
         InputError: `ratio` is neither a number nor a list, tuple or array of two, with 0 < smallest ≤ largest < 1.
     """
-    ratio = without_numpy(ratio)
-    shares = tuple(ratio) if isinstance(ratio, list | tuple) else (ratio, ratio)
-    for share in shares:
-        RANGES["mask_ratio"].check("mask_ratio", share)
-    if len(shares) != 2 or shares[0] > shares[1]:
-        raise InputError(
-            f"mask_ratio is {ratio}; give one share between 0 and 1, such as 0.5, or the smallest and the largest "
-            "share, such as (0.3, 0.8)."
-        )
-    return float(shares[0]), float(shares[1])
+    try:
+        low, high = ratio if hasattr(ratio, "__len__") else (ratio, ratio)
+        if 0 < low <= high < 1:
+            return float(low), float(high)
+    except (TypeError, ValueError):  # other things than numbers, or another number of them
+        pass
+    raise InputError(
+        f"mask_ratio is {ratio!r}; give one share of more than 0 and less than 1, such as 0.5, or the smallest and the "
+        "largest share, such as (0.3, 0.8)."
+    )
 
 
 def _nearest(number: int, divisor: int) -> str:

@@ -14,6 +14,10 @@ from rotarymae.tables import is_frame
 
 AnyDataset = SeriesDataset | ArrayDataset
 AnyPreprocessor = ObservationPreprocessor | PatchPreprocessor
+# By the name that a saved model's config.json has for them.
+PREPROCESSORS: dict[str, type[AnyPreprocessor]] = {
+    kind.kind: kind for kind in (ObservationPreprocessor, PatchPreprocessor)
+}
 
 
 def is_flat(X: Any) -> bool:

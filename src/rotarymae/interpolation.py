@@ -98,11 +98,6 @@ class Interpolation:
         """Mean of the predicted distribution of V values at n times, [n, V], standardised like the model's input."""
         return self.likelihood.mean(self.parameters).numpy()
 
-    @property
-    def scaled_std(self) -> np.ndarray | None:
-        """Standard deviation of each predicted distribution, [n, V], standardised; None if no spread is predicted."""
-        return self.likelihood.std(self.parameters).numpy() if self.likelihood.has_spread else None
-
 
 def bands_of(
     likelihood: Likelihood,

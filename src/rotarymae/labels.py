@@ -160,7 +160,15 @@ class ClassLabels(Target):
 
         1 and "1" are the same label. Raises InputError for a label that is no class.
         """
-        return class_index(targets, self.classes)
+        numbers = {as_text(name): i for i, name in enumerate(self.classes)}  # 1 is a number or a text by other labels
+        texts = {label: as_text(label) for label in set(targets.tolist())}
+        unknown = sorted(set(texts.values()) - set(numbers))
+        if unknown:
+            raise InputError(
+                f"the labels {listed(unknown)} are none of the model's classes {listed(numbers)}; correct them, or "
+                "leave these series out."
+            )
+        return np.array([numbers[texts[label]] for label in targets.tolist()], np.int64)
 
     truth = encode
 
@@ -431,19 +439,3 @@ def choose_labels(targets: Any, name: str = "auto") -> type[Labels]:
             "numbers with a decimal point, as 1.5; if they are classes, say task='classification' (--task)."
         )
     return LABELS["classification"]
-
-
-def class_index(labels: np.ndarray, classes: Sequence[Any] | np.ndarray) -> np.ndarray:
-    """Return the index of each of S labels in `classes`, int64 [S]; 1 and "1" are the same label.
-
-    Raises InputError, naming at most eight of the labels, if some are no class.
-    """
-    numbers = {as_text(name): i for i, name in enumerate(classes)}  # whether 1 is a number depends on the other labels
-    texts = {label: as_text(label) for label in set(labels.tolist())}
-    unknown = sorted(set(texts.values()) - set(numbers))
-    if unknown:
-        raise InputError(
-            f"the labels {listed(unknown)} are none of the model's classes {listed(numbers)}; correct them, or leave "
-            "these series out."
-        )
-    return np.array([numbers[texts[label]] for label in labels.tolist()], np.int64)

@@ -44,11 +44,9 @@ class Masking:
     ratio: float | Sequence[float] = 0.75
 
     def __post_init__(self) -> None:
-        """Raise InputError for an unknown kind, or unless all shares are > 0 and < 1; turn a list into a tuple."""
+        """Raise InputError for an unknown kind, or unless all shares are > 0 and < 1; keep two shares."""
         choose("masking", self.kind, tuple(MASKINGS))
-        mask_range(self.ratio)
-        if isinstance(self.ratio, list):
-            object.__setattr__(self, "ratio", tuple(self.ratio))
+        object.__setattr__(self, "ratio", mask_range(self.ratio))
 
     def __call__(self, tokens: Tokens, noise: Noise | None = None, phase: float | None = None) -> Bool[Tensor, "B N"]:
         """Draw a mask for a batch: return [B, N], True = hidden; never on padding, never on all real tokens of a row.
@@ -65,7 +63,7 @@ class Masking:
         Raises:
             InputError: kind "channels" for tokens with one position axis.
         """
-        low, high = mask_range(self.ratio)
+        low, high = self.ratio  # pyright: ignore
 
         def shares() -> tuple[Share, Float[Tensor, "B N"]]:
             """Return the share of a row to hide, and a random number for each of N tokens in B rows, [B, N].

@@ -292,13 +292,8 @@ def check_names(expected: Iterable[str], tensors: dict[str, torch.Tensor], path:
         path: the file that they are from, for the message.
     """
     expected = set(expected)
-    for name in sorted(expected - set(tensors)):
+    for name in sorted(expected ^ set(tensors)):
+        what = "missing" if name in expected else "surplus"
         raise ModelDirectoryError(
-            f"{path}: the tensor {name!r} is missing, and the configuration asks for it. Take both files "
-            "from one saved model."
-        )
-    for name in sorted(set(tensors) - expected):
-        raise ModelDirectoryError(
-            f"{path}: surplus tensor {name!r}, for which the configuration has no part. Take both files "
-            "from one saved model."
+            f"{path}: by the configuration the tensor {name!r} is {what}. Take both files from one saved model."
         )

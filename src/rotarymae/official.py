@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from jaxtyping import Shaped
 from torch import Tensor
 
 from rotarymae.config import RoMAEConfig
@@ -92,7 +91,8 @@ def load(folder: str | Path) -> MaskedAutoencoder | Classifier:
         if theirs.endswith((".wq.weight", ".wk.weight")) and config.position_encoding == "rotary":
             _, sizes = parts[theirs.partition(".")[0]]
             if tensor.shape[:1] == (sizes.embed_dim,):
-                tensor = to_our_channels(tensor, sizes.num_heads, config.axes)
+                # In a head, theirs go axis by axis, first channels of pairs before second ones; ours the other way.
+                tensor = tensor.unflatten(0, (sizes.num_heads, config.axes, 2, -1)).transpose(1, 2).flatten(0, 3)
         renamed[names[theirs]] = tensor.float()
     pool = "cls" if config.cls_token else "mean"
     try:
@@ -165,18 +165,3 @@ def _mlp_ratio(size: dict[str, Any]) -> float:
     if hidden is None:
         return float(size["mlp_ratio"])
     return hidden / (size["d_model"] or 1)  # a width of 0 is refused with the others, by name
-
-
-def to_our_channels(rows: Shaped[Tensor, "D *rest"], heads: int, axes: int) -> Shaped[Tensor, "D *rest"]:  # noqa: F821
-    """Reorder the rows of a published query or key weight to our order of channels; attention scores stay the same.
-
-    Rotary positions rotate pairs of channels within each head. In the published order, a head goes axis by axis: the
-    first channels of this axis's pairs, then their second ones. In ours, a head has the first channels of the pairs of
-    all axes, then the second ones of all.
-
-    Args:
-        rows: D = embed_dim rows in the published order; further axes stay as they are.
-        heads: number of attention heads.
-        axes: number of position axes.
-    """
-    return rows.unflatten(0, (heads, axes, 2, -1)).transpose(1, 2).flatten(0, 3)

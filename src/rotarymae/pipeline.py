@@ -24,13 +24,12 @@ from rotarymae.config import Precision
 from rotarymae.datasets import AnyPreprocessor, with_channel_axis
 from rotarymae.errors import InputError, ModelDirectoryError, choose
 from rotarymae.heads import Classifier, Regressor, encoder_of
-from rotarymae.importance import importance
 from rotarymae.interpolation import Interpolation, interpolate, interpolated
 from rotarymae.labels import Labels
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.model_files import CONFIG, FOLDS_FOLDER, find_model, fold_folders, several_models
 from rotarymae.partners import INTERVAL, Predictor, half_widths, least_errors
-from rotarymae.prediction import embed, predict_outputs
+from rotarymae.prediction import embed, importance, predict_and_embed
 from rotarymae.preprocess import ObservationPreprocessor, PatchPreprocessor
 from rotarymae.queries import Queries
 from rotarymae.saving import KINDS, check_parts, read, write
@@ -416,7 +415,7 @@ class Pipeline:
         """
         self.predictor.check(predictor)
         dataset = self.dataset(X)
-        return self.predictor.predict(predict_outputs(self, dataset, on_step), dataset, predictor)
+        return self.predictor.predict(predict_and_embed(self, dataset, on_step)[0], dataset, predictor)
 
     def every(self, X: Any, on_step: Any = None) -> dict[str, np.ndarray]:
         """Predict with each method: the network, each of its partners (such as boosted trees), and all combined.
@@ -442,7 +441,7 @@ class Pipeline:
             The model is not fine-tuned; data that cannot be read.
         """
         dataset = self.dataset(X)
-        return self.predictor.every(predict_outputs(self, dataset, on_step), dataset)
+        return self.predictor.every(predict_and_embed(self, dataset, on_step)[0], dataset)
 
     def embed(self, X: Any, pool: str | None = None, on_step: Any = None) -> np.ndarray:
         """Turn each series into one vector.

@@ -144,11 +144,12 @@ class Queries:
             number = np.concatenate([np.repeat(numbers, len(at)) for numbers, at in zip(channels, times, strict=True)])
         offsets = np.cumsum([0, *(counts * [len(at) for at in times])])
         flat = [np.tile(np.asarray(at, np.float64), count) for at, count in zip(times, counts, strict=True)]
-        where = None
+        at_positions = None
         if dataset.positions is not None:
             each = _single_positions(dataset, times) if positions is None else positions
-            where = np.concatenate([np.tile(at, (int(count), 1)) for at, count in zip(each, counts, strict=True)])
-        return cls(np.concatenate(flat), number, offsets, positions=where)
+            tiled = [np.tile(at, (int(count), 1)) for at, count in zip(each, counts, strict=True)]
+            at_positions = np.concatenate(tiled)
+        return cls(np.concatenate(flat), number, offsets, positions=at_positions)
 
 
 def grid(dataset: SeriesDataset, points: int) -> Queries:
@@ -208,8 +209,8 @@ def curves(visible: SeriesDataset, hidden: SeriesDataset, points: int) -> Querie
         if seen.channels is not None and left.channels is not None:
             channels.append(np.union1d(seen.channels, left.channels))
         if seen.positions is not None and left.positions is not None:
-            order, where = np.argsort(both, kind="stable"), np.concatenate([seen.positions, left.positions])
-            paths.append(np.stack([np.interp(times[-1], both[order], column[order]) for column in where.T], axis=1))
+            order, places = np.argsort(both, kind="stable"), np.concatenate([seen.positions, left.positions])
+            paths.append(np.stack([np.interp(times[-1], both[order], column[order]) for column in places.T], axis=1))
     return Queries.cross(visible, times, channels, paths)
 
 
@@ -468,30 +469,20 @@ def _check_kind(name: str, unit: str | None, zone: str | None, dataset: SeriesDa
 
 
 def check_queries(queries: Queries, dataset: SeriesDataset) -> None:
-    """Check that queries (times to predict at) have valid shapes and numbers, and fit the series of a data set.
+    """Check that queries (times to predict at) fit the series of a data set.
 
     Raises:
-        InputError: another number of series; no query at all (a single series may have none); arrays whose lengths or
-            numbers of axes are not those that `Queries` names; offsets that do not rise from 0 to the number of times;
-            times, errors or positions that are NaN or infinite; dates outside the years 1 to 9999; negative errors;
-            other axes of positions than the series have (code "positions-needed"); channels for series without, no
-            channels for series with channels; the number of a channel that does not exist.
+        InputError: another number of series; no query at all (a single series may have none); times or errors that
+            are NaN or infinite; dates outside the years 1 to 9999; negative errors; other axes of positions than the
+            series have (code "positions-needed"); channels for series without, no channels for series with channels;
+            the number of a channel that does not exist.
     """
-    series, n, offsets, channels = len(queries.offsets) - 1, len(queries.times), queries.offsets, queries.channels
+    series, channels = len(queries.offsets) - 1, queries.channels
     if series != len(dataset):
         raise InputError(
             f"queries are for {series} series, but the data set has {len(dataset)}; give queries for the same series."
         )
-    if offsets[0] != 0 or offsets[-1] != n or (np.diff(offsets) < 0).any():
-        raise InputError(f"queries have the offsets {listed(offsets)}; give offsets that rise from 0 to {n}.")
-    for name, axes in (("channels", 1), ("errors", 2), ("positions", 2)):
-        part = getattr(queries, name)
-        if part is not None and (part.ndim != axes or len(part) != n):
-            raise InputError(
-                f"queries have {n} times, and their {name} are an array of the shape {part.shape}; give an array of "
-                f"{axes} axes, with {n} entries along the first."
-            )
-    if not n:
+    if not len(queries.times):
         raise InputError("there are no times to interpolate at; give at least one.")
     good, advice = np.isfinite(queries.times), "finite times"
     if dataset.time_zone is not None:
@@ -512,9 +503,6 @@ def check_queries(queries: Queries, dataset: SeriesDataset) -> None:
             f"queries have positions on {given} axes besides time, and the series on {axes}; give queries {advice}.",
             code="positions-needed",
         )
-    if queries.positions is not None and not np.isfinite(queries.positions).all():
-        first = int((~np.isfinite(queries.positions)).any(axis=1).argmax())
-        raise InputError(f"query {first} (counted from 0) has a position that is NaN or infinite; give finite numbers.")
     if (channels is None) != (names is None):
         if names is None:
             raise InputError("queries ask for channels, and the series have none; give queries without channels.")

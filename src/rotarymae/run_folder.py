@@ -192,10 +192,10 @@ def write_tables(outcome: Outcome, out: Path) -> None:
         if outcome.fold_weights is not None:
             decided = decide(outcome.predicted, outcome.fold_weights)
             columns["predicted"] = pa.array([outcome.classes[i] for i in decided])
-    write_table(with_ids(pa.table(columns), ids, name), out / "predictions.parquet")
+    write_parts([with_ids(pa.table(columns), ids, name)], out / "predictions.parquet")
     if outcome.embeddings is not None:
         vectors = pa.table(embedding_columns(outcome.embeddings))
-        write_table(with_ids(vectors, ids, name), out / "embeddings.parquet")
+        write_parts([with_ids(vectors, ids, name)], out / "embeddings.parquet")
     if outcome.interpolated is not None and outcome.hidden is not None:
         hidden, names = outcome.hidden, outcome.pipeline.require_series().value_names
         ids = np.repeat(hidden.ids, hidden.lengths)
@@ -207,7 +207,7 @@ def write_tables(outcome: Outcome, out: Path) -> None:
             _column_of_value(value, "observed", names): pa.array(observed[:, v], from_pandas=True)  # limits are null
             for v, value in enumerate(names)
         }
-        write_table(with_ids(pa.table(columns), pa.array(ids.tolist()), name), out / "interpolations.parquet")
+        write_parts([with_ids(pa.table(columns), pa.array(ids.tolist()), name)], out / "interpolations.parquet")
 
 
 def write_metrics(outcome: Outcome, out: Path) -> None:
@@ -383,15 +383,6 @@ def _time_and_channel(
     if channels is not None and channel_names is not None:
         columns["channel"] = pa.array([plain(channel_names[c]) for c in channels])
     return columns
-
-
-def write_table(table: pa.Table, path: str | Path) -> None:
-    """Write a table to a .csv or .parquet file; an existing file is replaced once the new one is complete.
-
-    The path "-" writes CSV to standard output. Raises InputError for another suffix or a folder in which nothing can be
-    written, and OSError for a full disk.
-    """
-    write_parts([table], path)
 
 
 def write_parts(parts: Iterable[pa.Table], path: str | Path) -> None:

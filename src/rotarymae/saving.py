@@ -20,6 +20,7 @@ import rotarymae
 from rotarymae.any_series import AnySeries
 from rotarymae.calibration import Calibration
 from rotarymae.config import RoMAEConfig
+from rotarymae.datasets import PREPROCESSORS
 from rotarymae.errors import InputError, ModelDirectoryError, choose
 from rotarymae.heads import Classifier, Regressor, encoder_of, head_settings
 from rotarymae.labels import LABELS, Labels
@@ -38,7 +39,6 @@ from rotarymae.model_files import (
     write_config,
 )
 from rotarymae.partners import Predictor
-from rotarymae.preprocess import preprocessor_class
 from rotarymae.system import from_fields, remove_leftovers, replacing_folder
 from rotarymae.tables import TableSchema
 from rotarymae.training.fit_config import FitConfig
@@ -144,7 +144,7 @@ def _described(pipeline: Pipeline) -> dict[str, Any]:
         if part in modules
     }
     return {
-        "preprocessor": None if known is None else {"kind": known.kind, **known.to_dict()},
+        "preprocessor": None if known is None else {"kind": known.kind, **dataclasses.asdict(known)},
         "model": settings["model"],
         "autoencoder": settings.get("autoencoder"),
         "labels": None if labels is None else {"task": labels.task, **dataclasses.asdict(labels)},
@@ -193,11 +193,9 @@ def check_replaceable(folder: str | Path) -> None:
     """Raise InputError if saving a pipeline to `folder` would delete anything but an older saved pipeline.
 
     A path that does not exist, an empty folder and a saved pipeline (with anything in its folder "partners") are
-    accepted. A link, a file and a folder with other files are refused.
+    accepted. `replacing_folder` refuses links and files.
     """
     folder = Path(folder)
-    if folder.is_symlink():
-        raise InputError(f"{folder} is a link to {folder.readlink()}; save to that folder itself, or remove the link.")
     if folder.is_dir():
         others = sorted(path.name for path in folder.iterdir() if path.name not in (*FILES, PARTNERS_FOLDER))
         if others:
@@ -209,8 +207,6 @@ def check_replaceable(folder: str | Path) -> None:
                 f"{folder} has files named like those of a saved model, but this library did not write them, and "
                 "saving would replace them; choose a new folder."
             )
-    elif folder.exists():
-        raise InputError(f"{folder} is a file, and a model is saved as a folder; choose another path.")
 
 
 def _is_model(folder: Path) -> bool:
@@ -266,7 +262,8 @@ def read(folder: Path) -> dict[str, Any]:
             labels = from_fields(LABELS[task], described.labels, "labels")
         if described.preprocessor is not None:
             kind, settings = described.preprocessor.pop("kind", None), described.preprocessor
-            modules["preprocessor"] = preprocessor_class(kind).from_dict(settings)
+            choose("the preprocessor's kind", kind, tuple(PREPROCESSORS))
+            modules["preprocessor"] = from_fields(PREPROCESSORS[kind], settings, "preprocessor")
         if described.calibrated:
             model, known = modules.get("autoencoder", modules["model"]), cast(Any, modules.get("preprocessor"))
             if not isinstance(model, MaskedAutoencoder) or getattr(known, "kind", None) != "observations":

@@ -36,7 +36,7 @@ from rotarymae.partners.baselines import (
     constant,
     predict_simply,
 )
-from rotarymae.partners.intervals import INTERVAL
+from rotarymae.partners.combine import INTERVAL
 from rotarymae.pipeline import Pipeline
 from rotarymae.prediction import embed, predict_and_embed
 from rotarymae.preprocess import ObservationPreprocessor

@@ -28,8 +28,9 @@ from rotarymae.labels import LABELS, ClassLabels, Labels, choose_labels
 from rotarymae.model import Encoder, MaskedAutoencoder, build
 from rotarymae.partners import FittedPartners, choose_predictor, fit_partners, sorted_errors
 from rotarymae.pipeline import Pipeline
-from rotarymae.prediction import embed, predict_outputs
+from rotarymae.prediction import embed, predict_and_embed
 from rotarymae.preprocess import (
+    DatasetExamples,
     Inputs,
     ObservationPreprocessor,
     PatchPreprocessor,
@@ -211,7 +212,8 @@ def train(
     if plan is not None:
         model = None if start is None else start.model
         open_folder(plan.folder, identify(dataset, targets, config, task, holdout, split_by, model, since))
-        plan.set_sizes(dataset.lengths, split.scored, split.train if kind is not None else None, members)
+        plan.lengths, plan.scored, plan.members = dataset.lengths, split.scored, members
+        plan.finetuned = split.train if kind is not None else None
         how = plan.options
     result = FitResult(pipeline=start, split=split, split_method=method)  # type: ignore[arg-type]
     if start is not None and not config.pretrains:
@@ -330,7 +332,7 @@ def _choose(
     """
     pipeline, labels, split = result.pipeline, result.pipeline.require_labels(), result.split
     assert split is not None
-    of_model = np.zeros((0, labels.outputs)) if fitted.held is None else predict_outputs(pipeline, fitted.held)
+    of_model = np.zeros((0, labels.outputs)) if fitted.held is None else predict_and_embed(pipeline, fitted.held)[0]
     partners, outputs = choose_predictor(config.predictor, labels.task, fitted, of_model, reporter)
     result.validation_outputs = {name: part[: len(split.validation)] for name, part in outputs.items()}
     if labels.task == "regression":
@@ -620,28 +622,26 @@ def pretrain(
         windows = scaling.windows(validation).dataset
         scaling.check(windows)
         hides = maskable(windows, scaling, masking)
-        held = scaling.examples(windows.select(hides), seed=config.seed, masking=masking) if hides.any() else None
-
-    def new_model(seed: int) -> MaskedAutoencoder:
-        """Return a copy of the autoencoder of `start`; if that is None, one with random weights drawn by the seed."""
-        if start is not None:
-            return copy.deepcopy(start.require_autoencoder())
-        sizes = config.model_config(scaling.axes, scaling.features, scaling.input_features)
-        return build(lambda: MaskedAutoencoder(sizes), make_generator(seed, 0))
+        if hides.any():
+            held = DatasetExamples(windows.select(hides), scaling, seed=config.seed, masking=masking)
 
     beta = DEFAULT_BETA if config.beta is None else config.beta
     networks, results = [], []
     for one, options in _of_members(config, members, how):
-        model = new_model(one.seed)
+        if start is not None:
+            model = copy.deepcopy(start.require_autoencoder())
+        else:
+            sizes = config.model_config(scaling.axes, scaling.features, scaling.input_features)
+            model = build(partial(MaskedAutoencoder, sizes), make_generator(one.seed, 0))
         objective = Pretraining(model, beta=beta if model.likelihood.has_spread else 0.0)
-        data, training = scaling.examples(train, seed=one.seed, masking=masking), one.pretraining()
+        data, training = DatasetExamples(train, scaling, seed=one.seed, masking=masking), one.pretraining()
         training = training if schedule is None else schedule(objective, data, held, training)
         results.append(fit(objective, data, training, validation=held, **options))
         networks.append(model)
     columns = {} if start is None else start.columns
     forecasts, options = config.masking == "future", plain_json(dataclasses.asdict(config))
-    pipeline = Pipeline(scaling, networks[0], columns=columns, forecasts=forecasts, parameters=options)
-    pipeline.precision = config.precision
+    kept: Any = {"columns": columns, "forecasts": forecasts, "parameters": options, "precision": config.precision}
+    pipeline = Pipeline(scaling, networks[0], **kept)
     result = replace(results[0], seconds=sum(each.seconds for each in results))
     return FitResult(pipeline, pretraining=result, pretrained_on=len(dataset), others=tuple(networks[1:]))
 
@@ -737,7 +737,7 @@ def finetune(
         windows = preprocessor.windows(validation[0])
         preprocessor.check(windows.dataset)
         of_windows = labels.encode(validation[1])[windows.series]
-        held = preprocessor.examples(windows.dataset, seed=config.seed, targets=of_windows)
+        held = DatasetExamples(windows.dataset, preprocessor, seed=config.seed, targets=of_windows)
     pool = config.pool
     linear = config.tune == "probe" and kind is ClassLabels and not config.changed(*STEPPED)
     if pool == "auto":  # a mean would hide short events in a sound
@@ -760,7 +760,7 @@ def finetune(
             results.append(TrainResult())
             continue
         shown = {"targets": targets, "drop": config.drop, "noise": config.noise, "early": early}
-        data = preprocessor.examples(windows.dataset, seed=one.seed, **shown)
+        data = DatasetExamples(windows.dataset, preprocessor, seed=one.seed, **shown)
         objective = labels.objective(model, targets, config)  # class weights count windows, as batches do
         training = one.finetuning() if schedule is None else schedule(objective, data, held, one.finetuning())
         results.append(fit(objective, data, training, validation=held, **options))
@@ -768,8 +768,8 @@ def finetune(
     model = models[0]
     model.others.extend(models[1:])
     result = replace(results[0], seconds=sum(each.seconds for each in results))
-    pipeline = replace(pretrained, preprocessor=preprocessor, model=model, labels=labels, partners=None)
-    pipeline.precision = config.precision
+    made = {"preprocessor": preprocessor, "model": model, "labels": labels, "precision": config.precision}
+    pipeline = replace(pretrained, partners=None, **made)
     return FitResult(pipeline, finetuning=result)
 
 

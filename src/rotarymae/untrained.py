@@ -17,6 +17,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from rotarymae.any_series import AnySeries, Scale, standardise
+from rotarymae.batch import by_length
 from rotarymae.heads import mean_of_real
 from rotarymae.interpolation import Interpolation, Step, bands_of, predict_at, time_to_nearest
 from rotarymae.partners.baselines import LINE, predict_simply
@@ -25,7 +26,6 @@ from rotarymae.queries import Queries, as_queries, check_queries
 from rotarymae.series import SeriesDataset, Windows, channel_index, hide
 from rotarymae.series.tidy import LARGEST_FLOAT32
 from rotarymae.tokens import Tokens, pad_rows
-from rotarymae.training.batching import by_length
 
 WINDOW, MAX_WINDOW = 160, 480  # observations of one channel, and of all channels, that are answered together
 OVERLAP = 0.25  # share of a window that it has in common with the next

@@ -1,6 +1,7 @@
 """Pictures, videos and sounds as tokens: shapes, crops, scales, refusals, and the same answers in a batch as alone."""
 
 import json
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from rotarymae.preprocess import DatasetExamples, PatchPreprocessor
 from rotarymae.reconstruction import drawn, reconstruct
 from rotarymae.series import SeriesDataset
 from rotarymae.splits import Split
+from rotarymae.system import from_fields
 from rotarymae.tokenizers import unpatchify
 from rotarymae.train import FitResult, finetune, pretrain
 from rotarymae.training import TrainConfig
@@ -237,7 +239,7 @@ def test_a_changed_file_is_refused(stripes, tmp_path):
     file = tmp_path / "model" / "config.json"
     content = json.loads(file.read_text(encoding="utf-8"))
     fields = {name: value for name, value in content["preprocessor"].items() if name != "kind"}
-    assert PatchPreprocessor.from_dict(fields).to_dict() == preprocessor.to_dict()
+    assert asdict(from_fields(PatchPreprocessor, fields, "preprocessor")) == asdict(preprocessor)
     content["preprocessor"]["sample_rate"] = -1
     file.write_text(json.dumps(content), encoding="utf-8")
     with refuses("config.json", "checksum", error=ModelDirectoryError):

@@ -12,7 +12,7 @@ from rotarymae import RoMAERegressor, SeriesDataset, load
 from rotarymae.cli.fit import _warn_if_censored
 from rotarymae.ensemble import Ensemble
 from rotarymae.errors import ModelDirectoryError
-from rotarymae.partners.intervals import MAX_ERRORS, half_widths, least_errors, sorted_errors
+from rotarymae.partners.combine import MAX_ERRORS, half_widths, least_errors, sorted_errors
 from rotarymae.run import run_fit, run_folds
 from rotarymae.run_folder import prediction_columns
 from rotarymae.scale import predictions

@@ -44,7 +44,7 @@ from rotarymae.partners.combine import choose_temperature, choose_weights, combi
 from rotarymae.partners.convolutions import RandomConvolutions, on_grid
 from rotarymae.partners.predictor import PREDICTOR_FORMAT
 from rotarymae.partners.predictor import draw as drawn
-from rotarymae.prediction import predict_outputs
+from rotarymae.prediction import predict_and_embed
 from rotarymae.preprocess import fit_static
 from rotarymae.system import Reporter
 
@@ -740,7 +740,7 @@ def test_the_estimator_predicts_with_its_predictor():
     data = dataclasses.replace(data, static={})
     tiny = {"pretrain_epochs": 1, "finetune_epochs": 1, "min_steps": 0, **SIZES}
     model = RoMAEClassifier(**tiny).fit(data, classes)
-    raw = predict_outputs(model.pipeline_, data)
+    raw = predict_and_embed(model.pipeline_, data)[0]
     assert model.pipeline_.partners.choice == "combined"
     assert np.array_equal(model.predict_proba(data), model.pipeline_.partners.predict(raw, data))
     alone = RoMAEClassifier(**tiny, predictor="model").fit(data, classes)

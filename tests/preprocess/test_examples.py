@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import refuses
+from rotarymae.batch import by_length, plan_batches
 from rotarymae.masking import Masking
 from rotarymae.preprocess import DatasetExamples, ObservationPreprocessor
 from rotarymae.series.dataset import SeriesDataset
-from rotarymae.training.batching import in_order, plan
 
 LENGTHS = st.lists(st.integers(1, 30), min_size=1, max_size=80).map(np.array)
 SIZES = st.one_of(
@@ -38,7 +38,7 @@ def same(one, other):
 @given(lengths=LENGTHS, size=SIZES, seed=st.integers(-5, 2**64), epoch=st.integers(0, 50))
 @settings(max_examples=80, deadline=None)
 def test_a_plan_covers_each_example_once_within_its_budget(lengths, size, seed, epoch):
-    batches = plan(lengths, seed, epoch, **size)
+    batches = plan_batches(lengths, seed, epoch, **size)
     assert sorted(np.concatenate(batches).tolist()) == list(range(len(lengths)))
     for batch in batches:
         if "batch_size" in size:
@@ -50,17 +50,17 @@ def test_a_plan_covers_each_example_once_within_its_budget(lengths, size, seed, 
 @pytest.mark.parametrize("size", [{"batch_size": 8}, {"batch_tokens": 400}])
 def test_a_plan_is_a_pure_function_of_seed_and_epoch(size):
     lengths = np.random.default_rng(0).integers(1, 60, 300)
-    first = plan(lengths, 3, 5, **size)
+    first = plan_batches(lengths, 3, 5, **size)
     np.random.seed(99), torch.manual_seed(99)
-    assert len(plan(lengths, 3, 5, **size)) == len(first) and same(plan(lengths, 3, 5, **size), first)
+    assert len(plan_batches(lengths, 3, 5, **size)) == len(first) and same(plan_batches(lengths, 3, 5, **size), first)
     flat = np.concatenate(first)
     for seed, epoch in [(3, 6), (4, 5)]:
-        assert not np.array_equal(np.concatenate(plan(lengths, seed, epoch, **size)), flat)
+        assert not np.array_equal(np.concatenate(plan_batches(lengths, seed, epoch, **size)), flat)
 
 
 def test_batches_do_not_come_in_the_order_of_their_lengths():
     lengths = np.arange(1, 513)
-    longest = [lengths[batch].max() for batch in plan(lengths, 0, 0, batch_size=8)]
+    longest = [lengths[batch].max() for batch in plan_batches(lengths, 0, 0, batch_size=8)]
     assert abs(np.corrcoef(longest, np.arange(len(longest)))[0, 1]) < 0.5
 
 
@@ -80,8 +80,10 @@ def reference(lengths, batch_size=None, batch_tokens=None):
 
 @given(lengths=LENGTHS, size=SIZES)
 @settings(max_examples=100, deadline=None)
-def test_in_order_is_the_straightforward_cut(lengths, size):
-    assert [batch.tolist() for batch in in_order(lengths, **size)] == reference(lengths.tolist(), **size)
+def test_by_length_is_the_straightforward_cut(lengths, size):
+    order = np.argsort(lengths, kind="stable")
+    expected = [order[batch].tolist() for batch in reference(lengths[order].tolist(), **size)]
+    assert [batch.tolist() for batch in by_length(lengths, **size)] == expected
 
 
 # ── one batch ───────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,7 +1,7 @@
 """Further inputs: the encoder reads them, nothing predicts them, and they come back with a saved model."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ from rotarymae import SeriesDataset
 from rotarymae.masking import Masking
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.preprocess import DatasetExamples, Inputs, ObservationPreprocessor
+from rotarymae.system import from_fields
 from rotarymae.training.objectives import Pretraining
 
 
@@ -110,6 +111,6 @@ def test_noise_is_added_to_the_values_alone():
 
 def test_a_saved_preprocessor_keeps_them():
     made = fitted(light_curves())
-    fields = json.loads(json.dumps(made.to_dict()))
-    assert ObservationPreprocessor.from_dict(fields).to_dict() == made.to_dict()
+    fields = json.loads(json.dumps(asdict(made)))
+    assert asdict(from_fields(ObservationPreprocessor, fields, "preprocessor")) == asdict(made)
     assert made.describe()["further inputs"] == "the channel as a one-hot vector of 3, asinh(flux / flux_err)"

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from dataclasses import asdict
 
 import numpy as np
 import torch
@@ -16,6 +17,7 @@ from rotarymae.model import Reconstruction
 from rotarymae.pipeline import Pipeline
 from rotarymae.preprocess import DatasetExamples, ObservationPreprocessor
 from rotarymae.queries import grid
+from rotarymae.system import from_fields
 from rotarymae.tokens import Tokens
 from rotarymae.train import finetune, pretrain
 
@@ -71,8 +73,8 @@ def test_trained_saved_and_asked(tmp_path):
     data = waves()
     config = dataclasses.replace(FIT, join_times=True)
     trained = pretrain(data, config).pipeline
-    settings = json.loads(json.dumps(trained.preprocessor.to_dict()))
-    assert ObservationPreprocessor.from_dict(settings).to_dict() == trained.preprocessor.to_dict()
+    settings = json.loads(json.dumps(asdict(trained.preprocessor)))
+    assert asdict(from_fields(ObservationPreprocessor, settings, "preprocessor")) == asdict(trained.preprocessor)
     queries = grid(data, 3)
     found = interpolate(trained, data, queries)
     assert found.mean.shape == (len(queries.times), 1) and np.isfinite(found.mean).all()

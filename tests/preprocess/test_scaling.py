@@ -3,7 +3,7 @@
 import copy
 import json
 import warnings
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -12,11 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import identity, refuses, says
+from rotarymae.datasets import PREPROCESSORS
 from rotarymae.errors import InputWarning
-from rotarymae.preprocess import ObservationPreprocessor, preprocessor_class
+from rotarymae.preprocess import DatasetExamples, ObservationPreprocessor
 from rotarymae.preprocess.positions import PositionScaling
 from rotarymae.preprocess.values import KNEE, KNEES, NO_LIMIT, ValueScaling
 from rotarymae.series.dataset import SeriesDataset
+from rotarymae.system import from_fields
 
 
 def dataset(times, values=None, channels=None, **names):
@@ -199,7 +201,7 @@ def base_table(change=None):
 
 def tokens_by_time(data, preprocessor):
     """{(series, channel, time): (value, position)} of all tokens."""
-    tokens = preprocessor.examples(data).tokens(np.arange(len(data)), None)
+    tokens = DatasetExamples(data, preprocessor).tokens(np.arange(len(data)), None)
     channel = np.asarray(data.channels)
     flat = zip(tokens.values[tokens.real][:, 0].tolist(), tokens.positions[tokens.real][:, 0].tolist(), strict=True)
     owner = np.repeat(np.arange(len(data)), data.lengths)
@@ -241,7 +243,7 @@ def test_one_time_decades_before_in_every_series_moves_nothing():
     assert abs(robust.positions.unit / plain.positions.unit - 1) < 0.05
     assert robust.positions.reach < 1.1 * plain.positions.reach
     for data, made in ((clean, plain), (spoilt, robust)):
-        tokens = made.examples(data).tokens(np.arange(80), None)
+        tokens = DatasetExamples(data, made).tokens(np.arange(80), None)
         later = tokens.positions[..., 0][tokens.positions[..., 0] > -1000]
         assert later.min() >= 0 and later.max() <= made.positions.reach + 1e-4
 
@@ -286,7 +288,7 @@ def test_the_unit_by_hand():
 def test_origins(origin):
     data = dataset([[100.0, 104.0], [10.0, 12.0, 18.0]])
     made = ObservationPreprocessor.fit(data, time_unit=2.0, origin=origin)
-    tokens = made.examples(data).tokens(np.arange(2), None)
+    tokens = DatasetExamples(data, made).tokens(np.arange(2), None)
     at = tokens.positions[tokens.real][:, 0].tolist()
     assert at == ([0, 2, 0, 1, 4] if origin == "first" else [50, 52, 5, 6, 9])
     assert made.positions.reach == (4 if origin == "first" else 52)
@@ -312,7 +314,7 @@ def test_times_like_mjd_keep_their_precision():
     small = np.array([0.0, 1e-6, 0.5, 1.25])
     data = dataset([59_000.0 + small])
     made = ObservationPreprocessor.fit(data, time_unit=1.0)
-    at = made.examples(data).tokens(np.array([0]), None).positions[0, :, 0].numpy()
+    at = DatasetExamples(data, made).tokens(np.array([0]), None).positions[0, :, 0].numpy()
     assert np.abs(at - small).max() < 1e-9  # of which float32 times, 0.004 apart, know nothing
 
 
@@ -326,7 +328,7 @@ def test_each_further_column_has_its_own_origin_and_unit():
     assert made.axes == 3 and made.position_names == ("lat", "depth")
     assert np.allclose(made.positions.column_origins, [50, -2500], atol=100)
     assert np.allclose(made.positions.units[1:], [20 / 20, 5000 / 20], rtol=0.15)  # 400 places: 20 along each axis
-    tokens = made.examples(data).tokens(np.array([2]), None)
+    tokens = DatasetExamples(data, made).tokens(np.array([2]), None)
     wanted = (data[2].positions - made.positions.column_origins.numpy()) / made.positions.units[1:].numpy()
     assert np.allclose(tokens.positions[0, :, 1:], wanted, atol=1e-5)
     with refuses("none", "lat", code="other-positions"):
@@ -349,7 +351,7 @@ def test_one_wild_position_does_not_move_the_units():
 def test_a_saved_preprocessor_is_the_same_one(channels):
     data = two_channels()[0] if channels else dataset([[0.0, 1.0, 3.0]])
     made = ObservationPreprocessor.fit(data, origin="zero", channel_spacing=2.0)
-    back = preprocessor_class(made.kind).from_dict(json.loads(json.dumps(made.to_dict())))
+    back = from_fields(PREPROCESSORS[made.kind], json.loads(json.dumps(asdict(made))), "preprocessor")
     back.load_state_dict(made.state_dict())
     assert identity(back) == identity(made) == identity(copy.deepcopy(made))
     assert (back.axes, back.features) == ((2, 2) if channels else (1, 1))
@@ -365,9 +367,9 @@ def test_a_saved_preprocessor_is_the_same_one(channels):
 
 def test_statistics_that_are_not_there_are_not_used_in_silence():
     data = two_channels(30)[0]
-    empty = ObservationPreprocessor.from_dict(ObservationPreprocessor.fit(data).to_dict())
+    empty = from_fields(ObservationPreprocessor, asdict(ObservationPreprocessor.fit(data)), "preprocessor")
     with refuses("nan"):
-        empty.replace().examples(data).tokens(np.array([0]), None)
+        DatasetExamples(data, empty.replace()).tokens(np.array([0]), None)
 
 
 @pytest.mark.parametrize(
@@ -379,10 +381,10 @@ def test_statistics_that_are_not_there_are_not_used_in_silence():
     ],
 )
 def test_an_unknown_or_missing_field_is_named(change, parts):
-    fields = json.loads(json.dumps(ObservationPreprocessor.fit(two_channels(30)[0]).to_dict()))
+    fields = json.loads(json.dumps(asdict(ObservationPreprocessor.fit(two_channels(30)[0]))))
     change(fields)
     with refuses(*parts):
-        ObservationPreprocessor.from_dict(fields)
+        from_fields(ObservationPreprocessor, fields, "preprocessor")
 
 
 def test_a_dataset_of_other_values_or_channels_is_refused():

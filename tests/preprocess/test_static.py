@@ -1,7 +1,7 @@
 """Static columns: numbers and categories, missing or never seen, become features that come back with a saved model."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ from conftest import refuses, says
 from rotarymae import SeriesDataset
 from rotarymae.errors import InputWarning
 from rotarymae.preprocess import DatasetExamples, ObservationPreprocessor, StaticColumn, fit_static, static_features
+from rotarymae.system import from_fields
 
 
 def compute(column, values):
@@ -78,8 +79,8 @@ def test_batches_carry_the_features_of_their_series():
     assert made.static_features == 3
     batch = DatasetExamples(data, made).batch(np.array([2, 0]), None)
     assert batch.static[:, 1:].tolist() == [[1, 0], [0, 1]] and batch.static[0, 0] > 0 > batch.static[1, 0]
-    back = ObservationPreprocessor.from_dict(json.loads(json.dumps(made.to_dict())))
-    assert back.to_dict() == made.to_dict() and made.describe()["static columns"] == "age, sex"
+    back = from_fields(ObservationPreprocessor, json.loads(json.dumps(asdict(made))), "preprocessor")
+    assert asdict(back) == asdict(made) and made.describe()["static columns"] == "age, sex"
 
 
 def test_a_category_is_the_same_as_a_number_and_as_text():

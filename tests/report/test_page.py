@@ -9,8 +9,7 @@ import pytest
 
 from rotarymae import plots
 from rotarymae.report.build import render
-from rotarymae.report.comparisons import error_table
-from rotarymae.report.content import Best, Drawing, Section, Table, cell_text
+from rotarymae.report.content import Best, Drawing, Section, Table, cell_text, error_table
 
 HOSTILE = '<script>alert(\'a & "b"\')</script>$_$" onload="x'
 

@@ -6,11 +6,12 @@ import pytest
 
 from rotarymae.cli.output import print_table
 from rotarymae.report.content import Table
-from rotarymae.system import Reporter, duration
+from rotarymae.system import Reporter, duration, progress
 
 
-def test_a_stage_without_a_terminal_says_how_far_it_is(capfd):
-    reporter = Reporter(every=0.05)
+def test_a_stage_without_a_terminal_says_how_far_it_is(capfd, monkeypatch):
+    monkeypatch.setattr(progress, "EVERY", 0.05)
+    reporter = Reporter()
     with reporter.bar("pre-training") as on_step:
         for step in range(1, 4):
             on_step(step, 12, 0.5)
@@ -24,8 +25,9 @@ def test_a_stage_without_a_terminal_says_how_far_it_is(capfd):
     assert lines[-1].startswith("pre-training: 3 steps in ") and lines[-1].endswith(", loss 0.5000")
 
 
-def test_a_stage_that_has_done_nothing_yet_says_nothing_yet(capfd):
-    reporter = Reporter(every=0)
+def test_a_stage_that_has_done_nothing_yet_says_nothing_yet(capfd, monkeypatch):
+    monkeypatch.setattr(progress, "EVERY", 0.0)
+    reporter = Reporter()
     with reporter.bar("reading") as on_step:
         assert capfd.readouterr().err == "reading ...\n"
         on_step(0, 2)
@@ -44,8 +46,9 @@ def test_names_of_files_and_columns_are_printed_as_they_are_but_for_control_code
     assert all(part in out for part in ("t [/x]", "c [/x]", "[/x] \\x1b[31mred", "flux [mJy]", "[/y] :star:"))
 
 
-def test_quiet_says_nothing(capfd):
-    with Reporter(quiet=True, every=0.01).bar("reading") as on_step:
+def test_quiet_says_nothing(capfd, monkeypatch):
+    monkeypatch.setattr(progress, "EVERY", 0.01)
+    with Reporter(quiet=True).bar("reading") as on_step:
         on_step(1, 2, loss=0.5)
         time.sleep(0.05)
     assert capfd.readouterr() == ("", "")

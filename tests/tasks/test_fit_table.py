@@ -26,7 +26,7 @@ from rotarymae.metrics import (
     regression_metrics,
 )
 from rotarymae.partners.baselines import INTERPOLATION
-from rotarymae.prediction import embed, predict_and_embed, predict_outputs
+from rotarymae.prediction import embed, predict_and_embed
 from rotarymae.run import run_fit
 from rotarymae.run_folder import (
     check_folder,
@@ -34,7 +34,7 @@ from rotarymae.run_folder import (
     embedding_columns,
     open_folder,
     prediction_columns,
-    write_table,
+    write_parts,
 )
 from rotarymae.scoring import evaluate_predictions
 from rotarymae.splits import MIN_SERIES_FOR_HOLDOUT, make_split
@@ -117,7 +117,7 @@ def test_folders(tmp_path):
 def test_tables_are_written_by_their_suffix(tmp_path):
     table = pa.table({"id": ['a,"b', "é"], "x": [1.5, None]})
     for name in ("t.csv", "t.parquet"):
-        write_table(table, tmp_path / name)
+        write_parts([table], tmp_path / name)
     assert pq.read_table(tmp_path / "t.parquet").equals(table)
     assert (tmp_path / "t.csv").read_text(encoding="utf-8") == '"id","x"\n"a,""b",1.5\n"é",\n'
     with refuses(".txt", ".csv or .parquet"):
@@ -331,7 +331,7 @@ def test_embeddings_and_predictions_of_one_pass_are_those_of_two(tmp_path):
     assert json.loads((tmp_path / "run/metrics.json").read_text())["precision"] == "fp32"  # which auto has taken
     directory = outcome.pipeline
     predicted, embeddings = predict_and_embed(directory, outcome.dataset)
-    assert np.allclose(predicted, predict_outputs(directory, outcome.dataset), atol=1e-6)
+    assert np.allclose(predicted, predict_and_embed(directory, outcome.dataset)[0], atol=1e-6)
     assert np.array_equal(embeddings, outcome.embeddings)
     assert np.allclose(outcome.embeddings, embed(directory, outcome.dataset), atol=1e-6)
 

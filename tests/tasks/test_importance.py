@@ -8,7 +8,7 @@ import pytest
 from _runs import FIT, waves
 from conftest import refuses
 from rotarymae import RoMAEClassifier, SeriesDataset
-from rotarymae.importance import importance
+from rotarymae.prediction import importance
 from rotarymae.train import finetune, pretrain
 
 KINDS = np.array(["x", "y"] * 8)

@@ -2,7 +2,7 @@
 predicted themselves."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pyarrow.csv
@@ -18,6 +18,7 @@ from rotarymae.interpolation import interpolate
 from rotarymae.masking import Masking
 from rotarymae.preprocess import DatasetExamples, ObservationPreprocessor
 from rotarymae.queries import as_queries, grid
+from rotarymae.system import from_fields
 from rotarymae.tables import TableSchema
 from rotarymae.train import pretrain
 from rotarymae.training.objectives import Pretraining
@@ -113,8 +114,8 @@ def test_errors_and_joined_times_exclude_each_other():
 
 
 def test_a_saved_preprocessor_keeps_the_names_of_errors():
-    fields = json.loads(json.dumps(ObservationPreprocessor.fit(dataset(), errors=ERRORS).to_dict()))
-    assert ObservationPreprocessor.from_dict(fields).errors == ERRORS
+    fields = json.loads(json.dumps(asdict(ObservationPreprocessor.fit(dataset(), errors=ERRORS))))
+    assert from_fields(ObservationPreprocessor, fields, "preprocessor").errors == ERRORS
 
 
 def test_bands_of_observations_are_wider_than_those_of_the_curve(trained):
@@ -125,7 +126,8 @@ def test_bands_of_observations_are_wider_than_those_of_the_curve(trained):
     scaler, channels = trained.preprocessor.values, np.asarray(data.channels)
     error = scaler.standard_errors(curve.mean, np.asarray(data.values)[:, 1:], channels)
     assert curve.mean.shape == (128, 1) and np.array_equal(curve.mean, observed.mean)
-    assert np.allclose(observed.scaled_std**2, curve.scaled_std**2 + error**2)
+    scaled = [one.likelihood.std(one.parameters).numpy() for one in (curve, observed)]
+    assert np.allclose(scaled[1] ** 2, scaled[0] ** 2 + error**2)
     wide = [upper - lower for lower, upper in (curve.bands[0.95], observed.bands[0.95])]
     assert (wide[1][own.errors == 1] > wide[0][own.errors == 1]).all()
     assert np.allclose(wide[1][own.errors == 0], wide[0][own.errors == 0])

@@ -73,7 +73,7 @@ def test_evaluations_and_answers_take_their_part_of_the_minutes(tmp_path, monkey
 
     def steps(name, validation, lengths):
         made = Plan(tmp_path / name, FitConfig(minutes=10), 0.0)
-        made.set_sizes(np.full(10, lengths), np.arange(3), None)
+        made.lengths, made.scored = np.full(10, lengths), np.arange(3)
         of_stage = made.schedule("pre-training", objective(), data, validation, settings())
         return of_stage.epochs * of_stage.epoch_steps
 
@@ -89,7 +89,7 @@ def test_so_many_series_are_answered_as_there_is_time_for(tmp_path, monkeypatch)
 
     def answered(token, lengths, minutes=2.0, finetuned=None, spent=0.0):
         made = Plan(tmp_path, FitConfig(minutes=minutes), -spent)
-        made.set_sizes(lengths, np.arange(0, len(lengths), 4), finetuned)
+        made.lengths, made.scored, made.finetuned = lengths, np.arange(0, len(lengths), 4), finetuned
         made.token = token
         return made.answered()
 

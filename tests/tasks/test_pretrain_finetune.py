@@ -15,7 +15,7 @@ from rotarymae import (
 from rotarymae.errors import InputWarning
 from rotarymae.heads import Classifier
 from rotarymae.interpolation import interpolate
-from rotarymae.labels import ClassLabels, NumberTargets, class_index
+from rotarymae.labels import ClassLabels, NumberTargets
 from rotarymae.pipeline import Pipeline
 from rotarymae.prediction import embed
 from rotarymae.queries import grid
@@ -104,9 +104,9 @@ def test_validation_may_have_fewer_classes_but_no_others(pretrained, data):
     assert tuned.result.best is not None and tuned.pipeline.outputs(part).shape == (4, 2)
     with refuses("'z'", "'x', 'y'"):
         finetune(pretrained, data, KINDS, FIT, validation=(part, np.array(["x", "y", "z", "x"])))
-    assert class_index(np.array(["y", "y"]), ["x", "y"]).tolist() == [1, 1]
+    assert ClassLabels(("x", "y")).encode(np.array(["y", "y"])).tolist() == [1, 1]
     with refuses("labels '' are none"):
-        class_index(np.array(["", "y"]), ["x", "y"])
+        ClassLabels(("x", "y")).encode(np.array(["", "y"]))
 
 
 def test_targets():

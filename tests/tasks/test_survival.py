@@ -28,7 +28,7 @@ from rotarymae.partners.boosting import BoostedTrees
 from rotarymae.partners.combine import log_loss
 from rotarymae.partners.cox import fit_cox
 from rotarymae.partners.hazards import FollowUp, interval_probabilities
-from rotarymae.prediction import predict_outputs
+from rotarymae.prediction import predict_and_embed
 from rotarymae.report import pictures
 from rotarymae.run import run_fit, run_folds
 from rotarymae.survival import (
@@ -352,9 +352,9 @@ def test_a_loaded_run_predicts_the_same_and_explains(run):
         pipeline.predict_proba(dataset)
     with refuses("return_interval", "survival"):
         pipeline.predict(dataset, return_interval=0.9)
-    whole = predict_outputs(pipeline, dataset)
+    whole = predict_and_embed(pipeline, dataset)[0]
     last = dataset.lengths[0] - 1
-    without = predict_outputs(pipeline, dataset.mask_observations(np.arange(len(dataset.times)) != last))
+    without = predict_and_embed(pipeline, dataset.mask_observations(np.arange(len(dataset.times)) != last))[0]
     change = pipeline.labels.predicted(whole[:1]) - pipeline.labels.predicted(without[:1])
     assert pipeline.importance(dataset)[0][last] == pytest.approx(change[0], abs=1e-4)
 

@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from _runs import FIT, SIZES, waves
 from conftest import refuses
-from rotarymae.prediction import predict_outputs
+from rotarymae.prediction import predict_and_embed
 from rotarymae.train import finetune, pretrain, train
 from rotarymae.training.fit_config import FitConfig
 
@@ -92,7 +92,7 @@ def test_with_few_labels_the_head_is_a_logistic_regression_on_maxima(classes, da
     vectors = pipeline.model.norm(torch.tensor(pipeline.embed(data, "max"))).detach().numpy()
     line = make_pipeline(StandardScaler(), LogisticRegression(C=0.1, class_weight="balanced"))
     expected = line.fit(vectors, kinds).predict_proba(vectors)  # also of the series that chose the weights
-    assert np.allclose(predict_outputs(pipeline, data), expected, atol=1e-4)
+    assert np.allclose(predict_and_embed(pipeline, data)[0], expected, atol=1e-4)
     before = pipeline.pretrained.model.encoder.state_dict()
     assert all(torch.equal(before[name], now) for name, now in pipeline.model.encoder.state_dict().items())
 

@@ -142,7 +142,7 @@ class ArrayDataset:
                 others without channels; with different numbers of channels, or none; smaller than a patch; with NaN,
                 infinity or no numbers; a patch size that is no positive whole numbers; more or fewer ids than arrays.
         """
-        patch = sides(patch_size)
+        patch = patch_shape(patch_size)
         given = []
         for i, array in enumerate(arrays):
             try:
@@ -192,7 +192,7 @@ class ArrayDataset:
                 spectrograms.append(filterbank(waveform, sample_rate)[..., None])
             except (TypeError, ValueError) as error:  # InputError, too
                 raise InputError(f"sound {plain(name)!r}: {error}") from None
-        return cls(tuple(spectrograms), sides(patch_size, 2), names, int(sample_rate))
+        return cls(tuple(spectrograms), patch_shape(patch_size, 2), names, int(sample_rate))
 
     def __len__(self) -> int:
         """Return the number S of arrays."""
@@ -287,7 +287,7 @@ def as_arrays(data: Any, patch_size: int | Sequence[int] | None, sample_rate: in
     return ArrayDataset.from_arrays(data, patch_size)
 
 
-def sides(patch_size: int | Sequence[int], axes: int | None = None) -> tuple[int, ...]:
+def patch_shape(patch_size: int | Sequence[int], axes: int | None = None) -> tuple[int, ...]:
     """Return the patch size as a tuple of whole numbers, one for each axis; a single number n becomes (n, n).
 
     `axes` is how many numbers there must be; None accepts any count. Raises InputError for a wrong count, or for

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rotarymae.arrays.dataset import SOUND_PATCH, ArrayDataset, FilesReport, sides
+from rotarymae.arrays.dataset import SOUND_PATCH, ArrayDataset, FilesReport, patch_shape
 from rotarymae.arrays.filterbank import filterbank
 from rotarymae.errors import InputError, InputWarning, import_extra, listed
 
@@ -68,7 +68,7 @@ def read_pictures(
     """
     image = import_extra("PIL.Image", "images")
     turn = import_extra("PIL.ImageOps", "images").exif_transpose
-    patch = sides(patch_size, 2)
+    patch = patch_shape(patch_size, 2)
     if channels not in (None, 1, 3):
         raise InputError(f"channels is {channels}; wanted 1 (grey) or 3 (colours).")
     if longest_side is not None and longest_side < max(patch):
@@ -148,7 +148,7 @@ def read_sounds(
             are left out, with the first reason; once for all sounds that were resampled.
     """
     soundfile = import_extra("soundfile", "audio")
-    patch = sides(patch_size, 2)
+    patch = patch_shape(patch_size, 2)
     rate, converted = sample_rate, []
 
     def read(path: Path) -> np.ndarray:

@@ -136,8 +136,8 @@ def explain_command(
     from rotarymae import scale
     from rotarymae.pipeline import Pipeline
 
-    def question() -> scale.Question:
-        """Load the pipeline of `model`; return the `scale.Question` that computes the importance of observations."""
+    def question() -> scale.Computation:
+        """Load the pipeline of `model`; return the `scale.Computation` that computes the importance of observations."""
         return scale.importances(Pipeline.load(model))
 
     pipeline, reporter = _answer("explain", question, table, out, columns, quiet)
@@ -185,8 +185,8 @@ def interpolate_command(
         raise InputError("--at, --times and --grid each say where to predict, and several are given; give one of them.")
     model, table = _model_and_table(model, table)
 
-    def question() -> scale.Question:
-        """Load the pipeline of `model` and read --at; return the `scale.Question` that predicts values."""
+    def question() -> scale.Computation:
+        """Load the pipeline of `model` and read --at; return the `scale.Computation` that predicts values."""
         pipeline = Pipeline.load(model, precision).pretrained
         query_table = None if at is None else QueryTable.read(at, pipeline.layout(asdict(columns)), table)
         return scale.values(pipeline, 100 if grid is None else grid, times, query_table)
@@ -225,8 +225,8 @@ def anomalies_command(
     if picture is not None and picture.exists():
         raise InputError(f"{picture}, where the picture would go, exists; remove it, or give another --out than {out}.")
 
-    def question() -> scale.Question:
-        """Load the pre-trained part of `model`; return the `scale.Question` that scores observations."""
+    def question() -> scale.Computation:
+        """Load the pre-trained part of `model`; return the `scale.Computation` that scores observations."""
         return scale.anomalies(Pipeline.load(model, precision).pretrained)
 
     pipeline, reporter = _answer("anomalies", question, table, out, columns, quiet)
@@ -271,7 +271,7 @@ def _say_if_untrained(pipeline: Any, reporter: system.Reporter, table: Path, col
 
 def _answer(
     command: Literal["predict", "embed", "explain", "interpolate", "anomalies"],
-    open_question: Callable[[], scale.Question],
+    open_question: Callable[[], scale.Computation],
     table: Path,
     out: Path,
     columns: Columns,
@@ -284,7 +284,7 @@ def _answer(
 
     Args:
         command: the subcommand. It names the progress bar, and is recorded in a folder of outputs.
-        open_question: loads the pipeline and returns the `scale.Question` to answer. If `workers` is given, this is a
+        open_question: loads the pipeline and returns the `scale.Computation`. If `workers` is given, this is a
             `functools.partial`: its first argument is the model's path, its keywords are the options that are recorded
             in a folder of outputs. Each worker process calls it, too.
         table: a file, a folder or a pattern; "-" is standard input.

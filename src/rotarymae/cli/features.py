@@ -44,12 +44,12 @@ def features_command(
 
     from rotarymae.partners import BoostedFeatures
     from rotarymae.partners import features as compute
-    from rotarymae.run_folder import with_ids, write_table
+    from rotarymae.run_folder import with_ids, write_parts
 
     if note := BoostedFeatures.note(dataset, static):
         reporter.say(note)
     with reporter.bar("features"):
         numbers, names = compute(dataset)
     arrays = {name: pa.array(column, mask=np.isnan(column)) for name, column in zip(names, numbers.T, strict=True)}
-    write_table(with_ids(pa.table(arrays), pa.array(dataset.ids.tolist()), dataset.id_name), out)
+    write_parts([with_ids(pa.table(arrays), pa.array(dataset.ids.tolist()), dataset.id_name)], out)
     reporter.say(f"{len(names)} features of {len(dataset):,} series → {out}")

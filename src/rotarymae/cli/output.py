@@ -62,7 +62,7 @@ def are_shards(table: Path, out: Path, workers: int) -> bool:
 
 def print_metrics(metrics: dict[str, Any], reporter: system.Reporter) -> None:
     """Print the tables that compare methods, of the content of a metrics.json, unless `reporter` is quiet."""
-    from rotarymae.report.comparisons import comparisons
+    from rotarymae.report.content import comparisons
 
     for table in comparisons(metrics):
         print_table(table, reporter)

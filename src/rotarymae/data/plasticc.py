@@ -19,7 +19,6 @@ from importlib import resources
 
 import numpy as np
 
-from rotarymae.errors import InputError
 from rotarymae.series import SeriesDataset
 from rotarymae.tables import align_labels
 
@@ -64,14 +63,4 @@ def sample() -> tuple[SeriesDataset, np.ndarray]:
         dataset = SeriesDataset.from_file(observations, "object_id", "mjd", "passband", VALUES, channel_names=stored)
         dataset = replace(dataset, channel_names=BANDS)
         labels = align_labels(dataset, labelled, id="object_id", label="label")
-    refuse_unknown_classes(labels)
     return dataset, labels
-
-
-def refuse_unknown_classes(labels: np.ndarray) -> None:
-    """Raise InputError if some of the labels, int [S], are no key of `CLASSES`; the message names them."""
-    unknown = sorted(set(labels.tolist()) - set(CLASSES))
-    if unknown:
-        raise InputError(
-            f"class codes {unknown} are not among the 14 of PLAsTiCC, {sorted(CLASSES)}; check the labels."
-        )

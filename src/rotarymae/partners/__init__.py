@@ -2,9 +2,9 @@
 
 from rotarymae.partners.base import AnyDataset, Partner
 from rotarymae.partners.boosting import BoostedFeatures
+from rotarymae.partners.combine import INTERVAL, half_widths, least_errors, sorted_errors
 from rotarymae.partners.convolutions import RandomConvolutions
 from rotarymae.partners.features import FORMULAS, features
-from rotarymae.partners.intervals import INTERVAL, half_widths, least_errors, sorted_errors
 from rotarymae.partners.predictor import (
     COMBINED,
     MODEL,

@@ -50,35 +50,11 @@ def constant(task: str, truth: NDArray[Any]) -> Floats:
 Method = Callable[[Floats, Floats, Floats, float], Floats]
 
 
-def _straight_line(queries: Floats, times: Floats, values: Floats, season: float) -> Floats:
-    """Interpolate linearly between observations; return values [q] at the times `queries` [q].
-
-    Values are constant before the first and after the last observation. `times` and `values` [m] are those of the
-    observations, at least one, in the order of time; `season` is not read.
-    """
-    return np.interp(queries, times, values)
-
-
-def _last_value(queries: Floats, times: Floats, values: Floats, season: float) -> Floats:
-    """Return the last observed value at each of the times `queries` [q], [q].
-
-    A time before all observations gets the first value. `times` and `values` [m] are those of the observations, at
-    least one, in the order of time; `season` is not read.
-    """
-    return values[np.searchsorted(times, queries, side="right").clip(1) - 1]
-
-
 def _seasonal_naive(queries: Floats, times: Floats, values: Floats, season: float) -> Floats:
-    """Predict that the last observed season repeats; return values [q] at the times `queries` [q].
+    """Predict that the last observed season repeats; without a season (0), interpolate linearly.
 
     A time is moved by whole seasons into the last season before the last observation: later times back, earlier times
-    forward. The value there is interpolated linearly; before the first observation it is the first value. Without a
-    season no time is moved, and times after the last observation get the last value.
-
-    Args:
-        queries: [q] the times to predict for.
-        times, values: [m] of the observations, at least one, in the order of time.
-        season: length of a season, in the unit of the times; 0 for none.
+    forward. The value there is interpolated linearly.
     """
     if season:
         queries = queries - season * np.ceil((queries - times[-1]) / season)
@@ -86,31 +62,28 @@ def _seasonal_naive(queries: Floats, times: Floats, values: Floats, season: floa
 
 
 def _drift(queries: Floats, times: Floats, values: Floats, season: float) -> Floats:
-    """Extend the line through the first and the last observation; return values [q] at the times `queries` [q].
-
-    If both have the same time (or are the same observation), all values are the last one. `times` and `values` [m] are
-    those of the observations, at least one, in the order of time; `season` is not read.
-    """
+    """Extend the line through the first and the last observation; of equal times, its slope is 0."""
     span = times[-1] - times[0]
     slope = (values[-1] - values[0]) / span if span > 0 else 0.0
     return values[-1] + slope * (queries - times[-1])
 
 
-def _mean_so_far(queries: Floats, times: Floats, values: Floats, season: float) -> Floats:
-    """Return the mean of the observed `values` [m], repeated for each of the times `queries` [q], as an array [q].
-
-    `times` and `season` are not read; they are there because all functions in `METHODS` have the same arguments.
-    """
-    return np.full(len(queries), values.mean())
+def _last_value(queries: Floats, times: Floats, values: Floats, season: float) -> Floats:
+    """Return the last observed value; before all observations, the first one."""
+    return values[np.searchsorted(times, queries, side="right").clip(1) - 1]
 
 
 CHANNEL_MEAN, LINE = "mean", "linear_interpolation"
-INTERPOLATION: dict[str, Method | None] = {LINE: _straight_line, "last_value": _last_value, CHANNEL_MEAN: None}
+INTERPOLATION: dict[str, Method | None] = {
+    LINE: lambda queries, times, values, season: np.interp(queries, times, values),
+    "last_value": _last_value,
+    CHANNEL_MEAN: None,
+}
 FORECASTS: dict[str, Method | None] = {
     "last_value": _last_value,
     "seasonal_naive": _seasonal_naive,
     "drift": _drift,
-    "mean_so_far": _mean_so_far,
+    "mean_so_far": lambda queries, times, values, season: np.full(len(queries), values.mean()),
 }
 METHODS = INTERPOLATION | FORECASTS
 

@@ -24,7 +24,7 @@ from rotarymae.partners.combine import choose_temperature, choose_weights, combi
 from rotarymae.partners.convolutions import RandomConvolutions
 from rotarymae.partners.cox import CoxFeatures
 from rotarymae.preprocess import StaticColumn
-from rotarymae.system import Reporter, replacing_folder
+from rotarymae.system import Reporter
 
 if TYPE_CHECKING:
     from rotarymae.training.cost import Plan
@@ -172,17 +172,16 @@ class Predictor:
         return {**chosen, **scales, "loss_per_validation_series": self.losses}
 
     def save(self, folder: str | Path) -> None:
-        """Write predictor.json and a file for each other method to a folder; an existing folder is replaced.
+        """Write predictor.json and a file for each partner to a folder.
 
-        Raises:
-            InputError: the folder is a link.
-            OSError: a file cannot be written, as on a full disk; an existing folder is then left as it is.
+        Raises OSError if a file cannot be written, as on a full disk.
         """
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
         described = {"format": PREDICTOR_FORMAT} | {one.name: getattr(self, one.name) for one in fields(self)}
-        with replacing_folder(folder) as temporary:
-            files = {name: temporary / f"{name}{partner.suffix}" for name, partner in self.partners.items()}
-            described["partners"] = {name: self.partners[name].save(file) for name, file in files.items()}
-            dump_json(temporary / JSON, described)
+        files = {name: folder / f"{name}{partner.suffix}" for name, partner in self.partners.items()}
+        described["partners"] = {name: self.partners[name].save(file) for name, file in files.items()}
+        dump_json(folder / JSON, described)
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:

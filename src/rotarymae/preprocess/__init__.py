@@ -1,6 +1,6 @@
 """Data sets → tokens, and answers back into the data's units: torch modules, fitted and saved with models."""
 
-from rotarymae.preprocess.base import PREPROCESSORS, Preprocessor, preprocessor_class
+from rotarymae.preprocess.base import Preprocessor
 from rotarymae.preprocess.examples import DatasetExamples, hide_units, maskable, require_maskable
 from rotarymae.preprocess.observations import Inputs, ObservationPreprocessor, Rows
 from rotarymae.preprocess.patches import PatchPreprocessor

@@ -12,10 +12,7 @@ from torch import nn
 
 from rotarymae.errors import InputError
 from rotarymae.series.windows import Windows
-from rotarymae.system import from_fields
 from rotarymae.tokens import Tokens
-
-PREPROCESSORS: dict[str, type[Preprocessor]] = {}  # by the name that a saved model's config.json has for them
 
 
 class Preprocessor(nn.Module):
@@ -58,12 +55,6 @@ class Preprocessor(nn.Module):
         nn.Module.__init__(self)
         return self
 
-    def __init_subclass__(cls) -> None:
-        """Register a subclass in PREPROCESSORS by its `kind`, if it defines one."""
-        super().__init_subclass__()
-        if "kind" in vars(cls):  # torch.export derives classes of its own, which are no kinds
-            PREPROCESSORS[cls.kind] = cls
-
     def lengths(self, dataset: Any) -> np.ndarray:
         """Return the number of tokens of each of the S members of a data set (series or arrays), int [S].
 
@@ -80,12 +71,6 @@ class Preprocessor(nn.Module):
         if dataset.kind != self.kind:
             raise InputError(f"{dataset.noun} were given; the model was trained on {self.noun}. Give {self.noun}.")
         return Windows.cut(dataset, self.window, self.overlap)
-
-    def examples(self, dataset: Any, **options: Any) -> Any:
-        """Return a data set as `DatasetExamples`, which makes batches of tokens; `options` are passed to that class."""
-        from rotarymae.preprocess.examples import DatasetExamples
-
-        return DatasetExamples(dataset, self, **options)
 
     def units(self, tokens: Tokens) -> Tokens:
         """Return the tokens [B, N] as K units [B, K] that pre-training can hide one by one; a unit is a token, too.
@@ -113,31 +98,12 @@ class Preprocessor(nn.Module):
         """
         return self
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return {setting: value} of the dataclass's fields, which JSON can hold; fitted statistics are left out."""
-        return dataclasses.asdict(self)  # type: ignore[call-overload]
-
-    @classmethod
-    def from_dict(cls, settings: dict[str, Any]) -> Any:
-        """Return a preprocessor with the settings from `to_dict`, whose statistics are NaN until they are loaded.
-
-        Raises InputError for a setting that is unknown, missing or of another type.
-        """
-        return from_fields(cls, settings, "preprocessor")
-
     def replace(self, **changes: Any) -> Any:
         """Return a copy with other settings, `changes` {setting: value}, and a copy of the same statistics."""
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
         copy = type(self)(**(fields | changes))
         copy.load_state_dict(self.state_dict())
         return copy
-
-
-def preprocessor_class(kind: str) -> type[Preprocessor]:
-    """Return the preprocessor class of a `kind`, such as "patches". Raises InputError for an unknown kind."""
-    if kind not in PREPROCESSORS:
-        raise InputError(f"there is no preprocessor of kind {kind!r}; there are {', '.join(PREPROCESSORS)}.")
-    return PREPROCESSORS[kind]
 
 
 def require_positive(**statistics: torch.Tensor) -> None:

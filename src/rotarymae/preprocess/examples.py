@@ -1,7 +1,7 @@
 """Batches of series and arrays as tokens: scaled, masked or with targets, and augmented.
 
 A batch is a pure function of (seed, epoch, its members): what is drawn does not depend on batch, process or worker.
-Which members go together is `training.batching`'s to say.
+Which members go together is said by `batch.plan_batches`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rotarymae.arrays.dataset import NOUNS, ArrayDataset, crop, sides
+from rotarymae.arrays.dataset import NOUNS, ArrayDataset, crop, patch_shape
 from rotarymae.errors import InputError, InputWarning
 from rotarymae.preprocess.base import Preprocessor, require_positive
 from rotarymae.tokenizers import patchify
@@ -135,7 +135,7 @@ class PatchPreprocessor(Preprocessor):
             sample_rate: in Hz.
             longest_side: in pixels.
         """
-        size = None if patch_size is None else sides(patch_size)
+        size = None if patch_size is None else patch_shape(patch_size)
         for name, value in {"patch_size": size, "sample_rate": sample_rate, "longest_side": longest_side}.items():
             trained = getattr(self, name)
             if value is not None and value != trained:

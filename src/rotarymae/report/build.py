@@ -19,8 +19,7 @@ from rotarymae.metrics import CONCORDANCE, RMSE, SCALED_RMSE, method_words, metr
 from rotarymae.outcome import Outcome
 from rotarymae.plots import STYLE
 from rotarymae.preprocess import WORDS
-from rotarymae.report.comparisons import comparisons
-from rotarymae.report.content import Best, Drawing, Section, Table, cell_text
+from rotarymae.report.content import Best, Drawing, Section, Table, cell_text, comparisons
 from rotarymae.report.pictures import PICTURES
 from rotarymae.splits import split_words
 from rotarymae.system import duration, hardware, versions, write_text
@@ -96,25 +95,25 @@ def _verdict(outcome: Outcome) -> str:
     """
     metrics = outcome.metrics
     chosen = metrics.get("predictor", {}).get("chosen", "model")
-    where = f"On {scored_words(metrics)} ({len(outcome.split.scored):,})"
+    scored_on = f"On {scored_words(metrics)} ({len(outcome.split.scored):,})"
     if "classification" in metrics and len(outcome.classes) == 2:
-        says = f"{where}, one of the class {outcome.class_names[1]} ranks above another one in {{}} of pairs"
+        says = f"{scored_on}, one of the class {outcome.class_names[1]} ranks above another one in {{}} of pairs"
         return _compared(says, metrics["classification"], "auroc", chosen, _per_cent)
     if "classification" in metrics:
-        says = f"{where}, the predicted class is right for {{}}"
+        says = f"{scored_on}, the predicted class is right for {{}}"
         return _compared(says, metrics["classification"], "accuracy", chosen, _per_cent)
     if "regression" in metrics:
         name = next(name for name in metrics["regression"]["model"] if name.startswith(RMSE))
-        says = f"{where}, the typical error (root mean square) is {{}}"
+        says = f"{scored_on}, the typical error (root mean square) is {{}}"
         return _compared(says, metrics["regression"], name, chosen, cell_text)
     if "survival" in metrics:
-        says = f"{where}, the expected times have the order of the events in {{}} of pairs"
+        says = f"{scored_on}, the expected times have the order of the events in {{}} of pairs"
         return _compared(says, metrics["survival"], CONCORDANCE, chosen, _per_cent)
     for name, scores in metrics.get("interpolation", {}).items():
-        says = f"{where}, the typical error at hidden values of {name} is {{}} of their spread"
+        says = f"{scored_on}, the typical error at hidden values of {name} is {{}} of their spread"
         return _compared(says, scores["methods"], SCALED_RMSE, "model", _per_cent)
     if "reconstruction" in metrics:
-        says = f"{where}, the typical error at hidden patches is {{}} of their spread"
+        says = f"{scored_on}, the typical error at hidden patches is {{}} of their spread"
         return _compared(says, metrics["reconstruction"]["methods"], SCALED_RMSE, "model", _per_cent)
     return "Nothing was scored."
 

@@ -1,7 +1,7 @@
 """One model over more rows than fit into memory, or onto one machine."""
 
 from rotarymae.scale.answers import (
-    Question,
+    Computation,
     anomalies,
     embeddings,
     importances,

@@ -1,7 +1,7 @@
-"""The questions to a pipeline for each series of a table: predictions, embeddings, importance, values at any times.
+"""Computations of a pipeline for each series of a table: predictions, embeddings, importance, values at any times.
 
-A `Question` answers a data set that fits into memory; `tables` and `shards` cut larger tables into such. A new one is a
-function here.
+A `Computation` is of a data set that fits into memory; `tables` and `shards` cut larger tables into such. A new one is
+a function here.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Answers:
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class Computation:
     """A computation for every series of a table, whatever its size.
 
     Attributes:
@@ -60,7 +60,7 @@ class Question:
             done, steps in all).
         noun: what the answers are, in the plural, for messages.
         schema: columns of the answers; None if they depend on the table.
-        at: the table of query times; None if the question has none.
+        at: the table of query times; None if the computation has none.
         cost: called with a data set, returns costs [S] of its series. Series are answered together as long as their
             costs sum to about 1. None answers each part of a table at once.
     """
@@ -78,8 +78,8 @@ def embeddings(
     pool: AutoPool = "auto",
     stage: ModelStage = "pretrained",
     precision: Precision = "auto",
-) -> Question:
-    """Return the `Question` (what to compute) for the embedding of each series: a row e0, e1, ... (float32).
+) -> Computation:
+    """Return the `Computation` of the embedding of each series: a row e0, e1, ... (float32).
 
     Args:
         model: a pipeline, which is used as it is; or the folder or name of one, which is loaded.
@@ -110,13 +110,13 @@ def embeddings(
         return _one_row_each(embedding_columns(vectors), len(dataset))
 
     schema = pa.table(embedding_columns(np.zeros((1, width), np.float32))).schema
-    return Question(pipeline, answer, f"embeddings of {width} numbers", schema)
+    return Computation(pipeline, answer, f"embeddings of {width} numbers", schema)
 
 
 def predictions(
     model: Any, predictor: str = "auto", anomaly_score: bool = False, precision: Precision = "auto"
-) -> Question:
-    """Return the `Question` (what to compute) for the prediction of each series: class, number or time to event.
+) -> Computation:
+    """Return the `Computation` of the prediction of each series: class, number or time to event.
 
     Its answers have one row per series, with the columns of `prediction_columns`: "predicted" ("predicted_0" and so on
     for several numbers). Classes also have "probability_NAME" for each; numbers the edges of the 90 % interval, if the
@@ -153,11 +153,11 @@ def predictions(
     schema = pa.table(prediction_columns(labels, np.zeros((1, labels.outputs)), half)).schema
     if score is not None and score.schema is not None:
         schema = pa.schema([*schema, *score.schema])
-    return Question(pipeline, answer, "predictions", schema)
+    return Computation(pipeline, answer, "predictions", schema)
 
 
-def _anomaly_scores(pipeline: Pipeline) -> Question:
-    """Return the `Question` (what to compute) for how unusual each series is: one row with the column "anomaly_score".
+def _anomaly_scores(pipeline: Pipeline) -> Computation:
+    """Return the `Computation` of how unusual each series is: one row with the column "anomaly_score".
 
     See `Pipeline.anomaly_score`; the cell is empty for a series without a score. Raises InputError for a pipeline
     without an autoencoder.
@@ -169,11 +169,11 @@ def _anomaly_scores(pipeline: Pipeline) -> Question:
         scores = pa.array(pretrained.anomaly_score(dataset, on_step), from_pandas=True)  # NaN is an empty cell
         return _one_row_each({"anomaly_score": scores}, len(dataset))
 
-    return Question(pretrained, answer, "anomaly scores", pa.schema({"anomaly_score": pa.float64()}))
+    return Computation(pretrained, answer, "anomaly scores", pa.schema({"anomaly_score": pa.float64()}))
 
 
-def anomalies(pipeline: Pipeline) -> Question:
-    """Return the `Question` (what to compute) for how unusual each observation is, given the rest of its series.
+def anomalies(pipeline: Pipeline) -> Computation:
+    """Return the `Computation` of how unusual each observation is, given the rest of its series.
 
     Its answers have one row per observation, with the columns "time", "channel" (if there are channels), the values,
     their limits ("NAME_limit", if there are limits), and two scores for each value column: "anomaly_score" for the
@@ -190,11 +190,11 @@ def anomalies(pipeline: Pipeline) -> Question:
         single, stretch = odd_observations(pipeline, dataset, on_step)
         return Answers(pa.table(score_columns(dataset, anomaly_score=single, stretch_score=stretch)), dataset.lengths)
 
-    return Question(pipeline, answer, "observations")
+    return Computation(pipeline, answer, "observations")
 
 
-def importances(pipeline: Pipeline) -> Question:
-    """Return the `Question` (what to compute) for how much each observation matters for the prediction of its series.
+def importances(pipeline: Pipeline) -> Computation:
+    """Return the `Computation` of how much each observation matters for the prediction of its series.
 
     Its answers have one row per observation, with the columns "time", "channel" (if there are channels), the values,
     their limits ("NAME_limit", if there are limits), "importance" (see `Pipeline.importance`), and "predicted" (or
@@ -236,13 +236,13 @@ def importances(pipeline: Pipeline) -> Question:
         columns |= {name: cells.take(rows) for name, cells in predicted.items() if name.startswith("predicted")}
         return Answers(pa.table(columns), dataset.lengths)
 
-    return Question(pipeline, answer, "observations")
+    return Computation(pipeline, answer, "observations")
 
 
 def values(
     pipeline: Pipeline, points: int = 100, times: Sequence[float | str] = (), at: QueryTable | None = None
-) -> Question:
-    """Return the `Question` (what to compute) for each series' predicted values at given times, with prediction bands.
+) -> Computation:
+    """Return the `Computation` of each series' predicted values at given times, with prediction bands.
 
     Its answers have one row per time (and channel, if there are channels) with the columns of `interpolation_columns`:
     "time", "channel", for each value column NAME, NAME_std, NAME_lower95, NAME_upper95 and so on, and "distance".
@@ -290,10 +290,10 @@ def values(
                 stacklevel=2,
             )
         answer = pipeline.answer(dataset, queries, on_step)
-        where = (queries.times, queries.channels, dataset.channel_names, pipeline.predicted_names(dataset))
-        return Answers(pa.table(interpolation_columns(*where, answer, dataset.time_zone)), queries.lengths)
+        asked = (queries.times, queries.channels, dataset.channel_names, pipeline.predicted_names(dataset))
+        return Answers(pa.table(interpolation_columns(*asked, answer, dataset.time_zone)), queries.lengths)
 
-    return Question(pipeline, answer, "values", at=at, cost=cost)
+    return Computation(pipeline, answer, "values", at=at, cost=cost)
 
 
 def _one_row_each(columns: dict[str, Any], series: int) -> Answers:

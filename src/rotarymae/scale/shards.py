@@ -34,7 +34,7 @@ from rotarymae.errors import InputError, InputWarning, RotaryMAEError, ShardsFai
 from rotarymae.model_files import CONFIG, find_model
 from rotarymae.run_folder import write_parts
 from rotarymae.saving import SAVE_SECONDS
-from rotarymae.scale.answers import Question
+from rotarymae.scale.answers import Computation
 from rotarymae.scale.tables import answer_table
 from rotarymae.system import Reporter, remove_leftovers, write_text
 from rotarymae.tables import TableSchema, stem, table_files
@@ -67,15 +67,15 @@ class ShardedJob:
     """The work on every file of a folder, which can be sent to another process.
 
     Attributes:
-        open: function without arguments that loads the model and returns the question; called once per process. With
+        open: function without arguments that loads the model and returns the computation; called once per process. With
             several processes it must be picklable.
-        name: "embed", "predict" or another name of the question, for the manifest.
+        name: "embed", "predict" or another name of the computation, for the manifest.
         model: what `open` loads, a folder or a name that `find_model` finds.
-        options: options of the question, as JSON, for the manifest.
+        options: options of the computation, as JSON, for the manifest.
         layout: columns of the tables.
     """
 
-    open: Callable[[], Question]
+    open: Callable[[], Computation]
     name: str
     model: Path
     options: dict[str, Any]
@@ -252,9 +252,9 @@ Answered = tuple[Shard, str | None]  # the shard, and the reason as text if it c
 
 def _in_this_process(work: ShardedJob, shards: Sequence[Shard]) -> Iterator[Answered]:
     """Load the model; compute the output of each shard (file) in turn; yield (shard, None or why it failed)."""
-    question = work.open()
+    computation = work.open()
     for shard in shards:
-        yield shard, _answer(question, work.layout, shard)
+        yield shard, _answer(computation, work.layout, shard)
 
 
 def _in_workers(work: ShardedJob, shards: Sequence[Shard], workers: int) -> Iterator[Answered]:
@@ -314,7 +314,7 @@ def _answer_in_worker(shard: Shard) -> Answered:
         return shard, _answer_here(shard)
 
 
-def _answer(question: Question, layout: TableSchema, shard: Shard) -> str | None:
+def _answer(computation: Computation, layout: TableSchema, shard: Shard) -> str | None:
     """Compute and write the output of one shard (an input file); return None, or the reason why that failed.
 
     If the output is there by now, nothing is done. Half-written files that killed processes left for this output are
@@ -333,7 +333,7 @@ def _answer(question: Question, layout: TableSchema, shard: Shard) -> str | None
     remove_leftovers(shard.output.parent, [shard.output.name], SAVE_SECONDS)
     try:
         with gathered_warnings() as caught:
-            write_parts(answer_table(question, question.pipeline.reader(shard.source, layout)), shard.output)
+            write_parts(answer_table(computation, computation.pipeline.reader(shard.source, layout)), shard.output)
         for text in dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, InputWarning)):
             warnings.warn(f"{shard.source.name}: {text}", InputWarning, stacklevel=2)
     except (OSError, MemoryError):

@@ -21,7 +21,7 @@ from rotarymae.config import AutoPool
 from rotarymae.errors import InputError, InputWarning, NoObservations, gathered_warnings
 from rotarymae.pipeline import Pipeline
 from rotarymae.run_folder import with_ids, write_parts
-from rotarymae.scale.answers import Answers, ModelStage, Question, embeddings
+from rotarymae.scale.answers import Answers, Computation, ModelStage, embeddings
 from rotarymae.series import as_text
 from rotarymae.tables import Part, TableReader, TableSchema
 
@@ -56,14 +56,14 @@ class Totals:
 
 
 def answer_file(
-    question: Question, table: Path, out: Path, layout: TableSchema, on_step: OnProgress | None = None
+    computation: Computation, table: Path, out: Path, layout: TableSchema, on_step: OnProgress | None = None
 ) -> Totals:
     """Compute results for every series of a table, and write them to a .csv or .parquet file.
 
     The file appears, or replaces an old one, only when it is complete.
 
     Args:
-        question: what to compute for each series.
+        computation: what to compute for each series.
         table: a file, folder or pattern; "-" is standard input.
         out: path of the file; "-" is standard output, as CSV.
         layout: the columns of the table.
@@ -79,63 +79,63 @@ def answer_file(
     """
     totals = Totals()
     try:
-        write_parts(answer_table(question, question.pipeline.reader(table, layout), on_step, totals), out)
+        write_parts(answer_table(computation, computation.pipeline.reader(table, layout), on_step, totals), out)
     except InputError as error:
         raise error.within(table) from error
     return totals
 
 
 def answer_table(
-    question: Question, reader: TableReader, on_step: OnProgress | None = None, totals: Totals | None = None
+    computation: Computation, reader: TableReader, on_step: OnProgress | None = None, totals: Totals | None = None
 ) -> Iterator[pa.Table]:
     """Compute results for every series of a table, in parts that fit into memory; yield an Arrow table for each part.
 
     At least one table is yielded, without rows if the input has none. All have the same columns, the ids first. Series
-    are in the order in which they first appear; a series without a result has a row with its id alone. If the question
-    has a table of query times (`question.at`), there is a single part, with the rows in the order of that table, and
-    with its names and its other columns (see `QueryTable.in_order`).
+    are in the order in which they first appear; a series without a result has a row with its id alone. If there is a
+    table of query times (`computation.at`), there is a single part, with the rows in the order of that table, and with
+    its names and its other columns (see `QueryTable.in_order`).
 
     Args:
-        question: what to compute for each series.
+        computation: what to compute for each series.
         reader: the table, with its columns.
         on_step: called with (observations done, observations in all); None for none.
         totals: counts, updated in place as parts are yielded; a table in which no series has a result is then refused.
             None accepts such a table.
 
     Raises:
-        InputError: a table that cannot be read, or that does not suit the question; no series has a result, and
-            `totals` is given or the columns of results are not known in advance (`question.schema`).
+        InputError: a table that cannot be read, or that does not suit the computation; no series has a result, and
+            `totals` is given or the columns of results are not known in advance (`computation.schema`).
 
     Warns:
         InputWarning: the warnings of the computation, the first of each kind, after the last part.
     """
     required, totals = totals is not None, totals or Totals()
-    parts = _answer_parts(question, reader, on_step, totals, required)
-    yield from parts if question.at is None else [question.at.in_order(pa.concat_tables(parts))]
+    parts = _answer_parts(computation, reader, on_step, totals, required)
+    yield from parts if computation.at is None else [computation.at.in_order(pa.concat_tables(parts))]
 
 
 def _answer_parts(
-    question: Question, reader: TableReader, on_step: OnProgress | None, totals: Totals, required: bool
+    computation: Computation, reader: TableReader, on_step: OnProgress | None, totals: Totals, required: bool
 ) -> Iterator[pa.Table]:
     """Compute and yield the results of each part of a table (see `answer_table`), always in the order of the table.
 
-    `totals` is updated before each part is yielded. If `question.schema` does not say which columns results have, parts
-    are kept back until the first result shows them. Raises InputError, after the last part, if no series has a result,
+    `totals` is updated before each part is yielded. If `computation.schema` does not say which columns results have,
+    parts are kept back until the first result shows them. Raises InputError, after the last part, if no series has a result,
     and `required` is True or the columns are not known.
     """
     total, done = reader.source.observations(reader.columns), 0
-    schema, name = question.schema, reader.id_name
+    schema, name = computation.schema, reader.id_name
     held: list[tuple[Part, Answers | None]] = []  # until the columns are known
     raised: list[InputWarning] = []
     reason = NoObservations("the table has no rows; check that it is the right one.")
-    for part in _parts(question, reader):
+    for part in _parts(computation, reader):
         answers = None
         if part.dataset is not None:
             size = len(part.dataset.times)
             # Called with k of n parts of this part, it reports progress in the table.
             step = on_step and (lambda k, n, at=done, size=size: on_step(min(at + size * k // n, total), total))
             with gathered_warnings() as caught:
-                answers = question.answer(part.dataset, step)
+                answers = computation.answer(part.dataset, step)
             raised += [warning.message for warning in caught if isinstance(warning.message, InputWarning)]
             done += size
             if schema is None and answers.columns.num_columns:
@@ -157,29 +157,29 @@ def _answer_parts(
         yield with_ids(schema.empty_table(), pa.array([], reader.source.kinds.get(reader.schema.id, pa.string())), name)
 
 
-def _parts(question: Question, reader: TableReader) -> Iterator[Part]:
-    """Yield a table in parts that the question can answer at once; no series is split between two parts.
+def _parts(computation: Computation, reader: TableReader) -> Iterator[Part]:
+    """Yield a table in parts that the computation can answer at once; no series is split between two parts.
 
-    The reader's parts are cut further by `question.cost`, if it has one. If the question has a table of query times,
-    series that have no observations and are not in that table are left out. Raises InputError, after the last part, if
+    The reader's parts are cut further by `computation.cost`, if it has one. If there is a table of query times, series
+    that have no observations and are not in that table are left out. Raises InputError, after the last part, if
     the table of query times names a series that was in no part.
     """
     seen: list[Any] = []
-    asked = None if question.at is None else set(map(as_text, question.at.ids))
+    asked = None if computation.at is None else set(map(as_text, computation.at.ids))
     for part in reader.parts():
         if asked is not None:
             ids = part.ids.to_pylist()
             seen += ids
             part = _some(part, part.observed | np.array([as_text(id) in asked for id in ids], bool))
-        if part.dataset is None or question.cost is None:
+        if part.dataset is None or computation.cost is None:
             yield part
             continue
         cost = np.zeros(len(part.ids))
-        cost[part.observed] = question.cost(part.dataset)
+        cost[part.observed] = computation.cost(part.dataset)
         piece = np.floor(np.cumsum(cost) - cost)
         yield from (_some(part, piece == k) for k in np.unique(piece))
-    if question.at is not None:
-        question.at.refuse_others(seen)
+    if computation.at is not None:
+        computation.at.refuse_others(seen)
 
 
 def _some(part: Part, keep: np.ndarray) -> Part:
@@ -215,13 +215,15 @@ def _rows(ids: pa.Array, observed: np.ndarray, answers: Answers | None, schema: 
     return with_ids(columns, ids, name)
 
 
-def answer_arrays(question: Question, dataset: ArrayDataset, out: Path, on_step: OnProgress | None = None) -> Totals:
+def answer_arrays(
+    computation: Computation, dataset: ArrayDataset, out: Path, on_step: OnProgress | None = None
+) -> Totals:
     """Compute results for pictures, videos or sounds, and write them to a .csv or .parquet file.
 
     Files that could not be read get a row with their name alone, at the end.
 
     Args:
-        question: what to compute for each picture or sound; it gives one row for each.
+        computation: what to compute for each picture or sound; it gives one row for each.
         dataset: the pictures or sounds.
         out: path of the file; "-" is standard output, as CSV.
         on_step: called with (steps done, steps in all); None for none.
@@ -234,7 +236,7 @@ def answer_arrays(question: Question, dataset: ArrayDataset, out: Path, on_step:
         OSError: the disk is full, or `out` is a folder.
     """
     ids = pa.array([*dataset.ids.tolist(), *dataset.reading.left_out])
-    answers = question.answer(dataset, on_step)
+    answers = computation.answer(dataset, on_step)
     observed = np.arange(len(ids)) < len(dataset)
     write_parts([_rows(ids, observed, answers, answers.columns.schema, dataset.id_name)], out)
     return Totals(len(ids), len(dataset.reading.left_out), len(ids), what="files that cannot be read")
@@ -287,20 +289,20 @@ def embed_table(
     return answer_arrow(embeddings(model, pool, stage), table, layout)
 
 
-def answer_arrow(question: Question, table: pa.Table, layout: TableSchema | None = None) -> pa.Table:
+def answer_arrow(computation: Computation, table: pa.Table, layout: TableSchema | None = None) -> pa.Table:
     """Compute results for every series of an Arrow table; return a table of ids and results.
 
-    Rows are in the order in which the series first appear; with a table of query times (`question.at`), in the order of
-    that table (see `QueryTable.in_order`). A series without a result has a row with its id alone.
+    Rows are in the order in which the series first appear; with a table of query times (`computation.at`), in the order
+    of that table (see `QueryTable.in_order`). A series without a result has a row with its id alone.
 
     Args:
-        question: what to compute for each series.
+        computation: what to compute for each series.
         table: long (a row per observation), wide (a column per channel) or nested (a row per series, cells are lists).
-        layout: columns of the table; None means the same as in the table that the question's pipeline was trained on.
+        layout: columns of the table; None means those of the table that the computation's pipeline was trained on.
 
     Raises:
-        InputError: a table that cannot be read, or that does not suit the question; no series has a result, and the
-            columns of results are not known in advance (`question.schema`).
+        InputError: a table that cannot be read, or that does not suit the computation; no series has a result, and the
+            columns of results are not known in advance (`computation.schema`).
     """
-    layout = layout or question.pipeline.layout()
-    return pa.concat_tables(answer_table(question, question.pipeline.reader(table, layout)))
+    layout = layout or computation.pipeline.layout()
+    return pa.concat_tables(answer_table(computation, computation.pipeline.reader(table, layout)))

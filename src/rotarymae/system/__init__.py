@@ -10,7 +10,6 @@ from rotarymae.system.atomic_write import (
     sha256_of,
     write_text,
 )
-from rotarymae.system.fields import as_json, field_docs, from_fields, plain_json
+from rotarymae.system.fields import as_json, field_docs, from_fields, plain_json, unmasked
 from rotarymae.system.machine import free_memory, hardware, processor, versions
-from rotarymae.system.masked import unmasked
 from rotarymae.system.progress import Reporter, duration, moment

@@ -48,10 +48,10 @@ def replacing(path: str | Path) -> Iterator[Path]:
 def replacing_folder(path: str | Path) -> Iterator[Path]:
     """Yield a temporary folder to write to; when the `with` block ends without an error, it replaces the folder `path`.
 
-    Missing folders above `path` are created, and stay. Files directly in the new folder get the permissions that the
-    umask allows, and are forced to disk; folders in it are left as they are. An older folder at `path` is renamed, and
-    removed once the new one has its name; after an error before that, `path` is as it was. A process that is killed
-    leaves hidden folders behind; if that happens between the two renamings, `path` is missing.
+    Missing folders above `path` are created, and stay. Files in the new folder get the permissions that the umask
+    allows, and are forced to disk. An older folder at `path` is renamed, and removed once the new one has its name;
+    after an error before that, `path` is as it was. A process that is killed leaves hidden folders behind; if that
+    happens between the two renamings, `path` is missing.
 
     Raises:
         InputError: `path` is a link or a file. It is left alone, as is the folder that a link leads to.
@@ -68,11 +68,10 @@ def replacing_folder(path: str | Path) -> Iterator[Path]:
     try:
         yield temporary
         mode = temporary.stat().st_mode & 0o666  # what the umask allows, also for files of libraries that write 0600
-        for file in temporary.iterdir():
-            if file.is_file():
-                file.chmod(mode)
-                flush(file)
-        flush(temporary)
+        for part in [*temporary.rglob("*"), temporary]:
+            if part.is_file():
+                part.chmod(mode)
+            flush(part)
         if path.exists():
             path.replace(old)
         temporary.replace(path)

@@ -1,4 +1,4 @@
-"""The fields of dataclasses: their documentation, their types and ranges, and as JSON, whatever a file says."""
+"""The fields of dataclasses: their documentation, types and ranges; and values of any type as JSON or plain numbers."""
 
 from __future__ import annotations
 
@@ -131,6 +131,23 @@ def without_numpy(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
 
 
+def unmasked(values: Any) -> np.ndarray:
+    """Return values as a plain array, in which masked entries, also in a list of masked rows, are NaN (NaT for dates).
+
+    If some entries are masked, whole numbers and booleans become float64; in text they are "nan". Else the dtype stays.
+    Raises ValueError for rows of unequal length.
+    """
+    if type(values) in (list, tuple) and any(isinstance(one, np.ma.MaskedArray) for one in values):
+        values = np.ma.array(values)
+    if not np.ma.is_masked(values):
+        return np.asarray(values)
+    if values.dtype.kind in "mM":
+        return values.filled(np.array("NaT", values.dtype))
+    if values.dtype.kind in "US":  # which may be too short for "nan"
+        return np.where(values.mask, "nan", values.data)
+    return (values.astype(np.float64) if values.dtype.kind in "iub" else values).filled(np.nan)
+
+
 def fits(value: Any, kind: Any) -> bool:
     """Return whether a value is of the type that an annotation names, also inside lists, tuples and dictionaries.
 
@@ -161,7 +178,7 @@ def fits(value: Any, kind: Any) -> bool:
     return isinstance(value, dict) if dataclasses.is_dataclass(kind) else True
 
 
-def from_fields(kind: type, fields: Any, where: str) -> Any:
+def from_fields(kind: type, fields: Any, whole: str) -> Any:
     """Build a dataclass from a dictionary, such as JSON of `dataclasses.asdict`, and check every value.
 
     Lists become tuples and dictionaries dataclasses where the annotation says so. A field with a default may be absent.
@@ -169,7 +186,7 @@ def from_fields(kind: type, fields: Any, where: str) -> Any:
     Args:
         kind: the dataclass.
         fields: {field: value}.
-        where: the name of the whole, such as "preprocessor", for messages on unknown and missing fields.
+        whole: the name of the whole, such as "preprocessor", for messages on unknown and missing fields.
 
     Returns:
         An instance of `kind`.
@@ -180,17 +197,17 @@ def from_fields(kind: type, fields: Any, where: str) -> Any:
     """
     if not isinstance(fields, dict):
         raise InputError(
-            f"{where} is a {type(fields).__name__}; give an object with a value for each field, as in "
+            f"{whole} is a {type(fields).__name__}; give an object with a value for each field, as in "
             '{"name": "value"}.'
         )
     known, hints = {field.name: field for field in dataclasses.fields(kind)}, type_hints(kind)
     for name in fields:
         if name not in known:
-            raise InputError(f"{where} has no field {name!r}; use only {', '.join(known)}.")
+            raise InputError(f"{whole} has no field {name!r}; use only {', '.join(known)}.")
     for name, field in known.items():
         needed = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
         if needed and name not in fields:
-            raise InputError(f"{where} lacks the field {name!r}; give it a value.")
+            raise InputError(f"{whole} lacks the field {name!r}; give it a value.")
     return kind(**{name: _read(value, hints[name], name) for name, value in fields.items()})
 
 

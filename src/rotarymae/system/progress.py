@@ -14,21 +14,21 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from rotarymae.errors import InputWarning, printable
 
+EVERY = 60.0  # seconds between the lines of a stage where standard error is no terminal
+
 
 class Reporter:
     """Print progress and warnings to standard error, with control codes escaped.
 
     Attributes:
         quiet: whether nothing is printed but warnings of this library.
-        every: seconds between the lines of a stage where standard error is no terminal.
         console: rich's console on standard error.
         warnings: texts of the InputWarnings shown so far, each once; they go into the report.
     """
 
-    def __init__(self, quiet: bool = False, every: float = 60.0) -> None:
-        """Open the console; `quiet` is True to print warnings only, `every` the seconds between lines of progress."""
+    def __init__(self, quiet: bool = False) -> None:
+        """Open the console; `quiet` is True to print warnings only."""
         self.quiet = quiet
-        self.every = every
         self.console = Console(stderr=True, highlight=False, markup=False, emoji=False)
         self.warnings: list[str] = []
 
@@ -46,15 +46,12 @@ class Reporter:
 
     @contextmanager
     def bar(self, title: str) -> Iterator[Callable[..., None]]:
-        """Show the progress of a stage while a `with` block runs; yield a function to call at each step.
+        """Show the progress of a stage, `title` ("reading"), in a `with` block; yield a function to call at each step.
 
         Call it as on_step(done, total, loss=None): steps done, steps in all, and the loss so far. A terminal shows a
-        bar. Elsewhere a line of text is printed at the start, at a step whenever `every` seconds have passed, and at
-        the end. The last one is omitted after an error, and for a stage of less than a second without a loss. A quiet
-        reporter shows nothing.
-
-        Args:
-            title: name of the stage, such as "reading".
+        bar. Elsewhere a line of text is printed at the start, at a step whenever a minute has passed, and at the end.
+        The last one is omitted after an error, and for a stage of less than a second without a loss. A quiet reporter
+        shows nothing.
         """
         if self.quiet:
             yield lambda *step, **loss: None
@@ -95,7 +92,7 @@ class Reporter:
         steps, ended = "", ""
 
         def on_step(done: int, total: int, loss: float | None = None) -> None:
-            """Print the share of steps done and the time left, if the last line is at least `every` seconds ago.
+            """Print the share of steps done and the time left, if the last line is at least a minute ago.
 
             The loss is kept for the line at the end.
             """
@@ -103,7 +100,7 @@ class Reporter:
             now = time.monotonic()
             if loss is not None:
                 steps, ended = f"{done:,} steps in ", f", loss {loss:.4f}"
-            if done and now - said >= self.every:
+            if done and now - said >= EVERY:
                 said, left = now, (now - started) / done * (total - done)
                 share = f"{100 * done / total:.0f} % ({done:,} of {total:,}{' steps' if ended else ''})"
                 self.say(f"{title}: {share}, {duration(left)} left{ended}")

@@ -1,7 +1,6 @@
-from .batching import plan as plan
-from .device import taken_precision as taken_precision
 from .evaluation import evaluate as evaluate
 from .evaluation import predict as predict
+from .evaluation import taken_precision as taken_precision
 from .fit_config import LoopOptions as LoopOptions
 from .fit_config import Optimizer as Optimizer
 from .fit_config import TrainConfig as TrainConfig

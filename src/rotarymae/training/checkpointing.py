@@ -33,10 +33,11 @@ from rotarymae.system import (
     versions,
     write_text,
 )
-from rotarymae.training.optimizer import STATE
 
 CHECKPOINT = "checkpoint.safetensors"
 CHECKPOINT_FORMAT = 4  # 3 counted epochs without a better loss
+# What a step of each optimiser leaves of a parameter, besides "step" in the parameter's shape.
+STATE = {torch.optim.AdamW: {"step", "exp_avg", "exp_avg_sq"}, torch.optim.SGD: {"momentum_buffer"}}
 MODEL_TENSORS, OPTIMIZER_TENSORS, BEST_TENSORS = "model", "optimizer", "best"  # what the names of tensors begin with
 
 

@@ -20,12 +20,11 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from rotarymae.batch import Examples
+from rotarymae.batch import Examples, plan_batches
 from rotarymae.config import RoMAEConfig
 from rotarymae.errors import InputError
 from rotarymae.system import Reporter, duration, free_memory, moment, write_text
 from rotarymae.training import Objective, TrainConfig, evaluate, fit
-from rotarymae.training import plan as plan_batches
 from rotarymae.training.fit_config import FitConfig
 
 KEPT = 24  # numbers per token, block and unit of width, gradients on the way included
@@ -140,6 +139,8 @@ class Plan:
         self.started = time.monotonic() if started is None else started
         self.began = time.monotonic(), time.process_time()
         self.token = 0.0  # seconds to answer a token, once a training has measured it
+        # Of the data, set after the split: tokens of each series, series that are scored, those of fine-tuning (None
+        # without it), and the number of networks, each of which predicts all series.
         self.lengths, self.scored = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self.finetuned: np.ndarray | None = None
         self.members = 1
@@ -150,20 +151,6 @@ class Plan:
             self.reporter.warn(
                 f"{', '.join(given)} have no effect, as minutes decide how many steps are made; leave them out."
             )
-
-    def set_sizes(
-        self, lengths: np.ndarray, scored: np.ndarray, finetuned: np.ndarray | None, members: int = 1
-    ) -> None:
-        """Store the sizes of the data, for estimates of time; call it after the split, before any training.
-
-        Args:
-            lengths: [S] number of tokens of each series.
-            scored: indices of the series on which the run is scored.
-            finetuned: indices of the series on which fine-tuning trains; None if the run has no fine-tuning.
-            members: number of networks that are trained; each predicts all series.
-        """
-        self.lengths, self.scored, self.finetuned = np.asarray(lengths), scored, finetuned
-        self.members = members
 
     @property
     def seconds(self) -> float:

@@ -8,7 +8,6 @@ docstring is its help, and one line in the method that reads it.
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -93,8 +92,6 @@ class TrainConfig(LoopOptions):
     """A step sees this many tokens, padding included; give either this or batch_size."""
     betas: tuple[float, float] = (0.9, 0.95)
     """AdamW's two running averages decay at these rates."""
-    momentum: float = 0.9
-    """SGD has this momentum."""
     warmup_fraction: float = 0.1
     """This share of all steps is warm-up when warmup_steps is None."""
     keep_best: bool = False
@@ -105,8 +102,6 @@ class TrainConfig(LoopOptions):
     """A run that has a folder writes a checkpoint at least this often, in minutes."""
     checkpoint_steps: int | None = None
     """A checkpoint is written after this many steps, too; None goes by the clock alone."""
-    max_skipped: int = 10
-    """Training ends when more steps than this were skipped for a non-finite loss or gradient."""
 
     def __post_init__(self) -> None:
         """Check all settings; convert lists to tuples and numpy's numbers to Python's where needed.
@@ -120,14 +115,6 @@ class TrainConfig(LoopOptions):
                 f"the size of a batch is batch_size (examples) or batch_tokens (tokens), and {given}; give one of them."
             )
         check_fields(self, RANGES)
-
-    def passes(self, steps: int) -> int:
-        """Return how many passes (epochs) a training makes: `epochs`, or more if `min_steps` needs more.
-
-        Args:
-            steps: number of steps of a pass, at least 1.
-        """
-        return max(self.epochs, math.ceil(self.min_steps / steps))
 
 
 @dataclass(kw_only=True, repr=False, eq=False)

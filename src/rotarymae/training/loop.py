@@ -20,19 +20,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rotarymae.batch import Batch, Examples
+from rotarymae.batch import Batch, Examples, plan_batches
 from rotarymae.errors import InputError, InputWarning, RotaryMAEError, choose
-from rotarymae.training.batching import plan
 from rotarymae.training.checkpointing import RunFolder, RunState
-from rotarymae.training.device import autocast, default_device, taken_precision
-from rotarymae.training.evaluation import evaluate
+from rotarymae.training.evaluation import autocast, default_device, evaluate, taken_precision
 from rotarymae.training.fit_config import TrainConfig
 from rotarymae.training.objectives import Objective
-from rotarymae.training.optimizer import learning_rate, make_optimizer
 from rotarymae.transformer import Block, drawing_from
 
+MAX_SKIPPED = 10  # steps with a non-finite loss or gradient, after which a training ends
 MANY_SKIPPED = 0.03  # share of skipped steps from which on a warning is given
 WORSE = 0.5  # than where it began, at least, before a loss has diverged: data are standardised
+MOMENTUM = 0.9  # of SGD
 TOO_FEW_STEPS = 20  # below which the first and the last loss are not compared
 
 
@@ -97,7 +96,7 @@ def fit(
     Raises:
         InputError: no training examples, or validation examples given but empty; another `resume`; a folder with a run
             in it, if `resume` is "never"; a folder in which another process trains.
-        TrainingDiverged: more than `max_skipped` steps had a non-finite loss or gradient, or a weight is not finite.
+        TrainingDiverged: more than ten steps had a non-finite loss or gradient, or a weight is not finite.
             Skipped steps from before a resumption count, but at least one must be new.
         ModelDirectoryError: the checkpoint is damaged or does not fit the model.
         OSError: a checkpoint or the log could not be written; earlier checkpoints stay.
@@ -171,11 +170,12 @@ class _Loop:
         config, state, started = self.config, self.state, time.monotonic()
         if self.run_folder is not None:
             self._open(self.run_folder, resume, on_resume)
-        per_epoch = len(self._plan(0)[: config.epoch_steps])
-        epochs = config.passes(per_epoch)
+        lengths, sizes = self.examples.lengths, (config.batch_size, config.batch_tokens)
+        per_epoch = len(plan_batches(lengths, config.seed, 0, *sizes)[: config.epoch_steps])
+        epochs = max(config.epochs, math.ceil(config.min_steps / per_epoch))
         steps = epochs * per_epoch
         while state.epoch < epochs:
-            planned = self._plan(state.epoch)
+            planned = plan_batches(lengths, config.seed, state.epoch, *sizes)
             batches = planned[: config.epoch_steps]
             for index in batches[state.batch_index :]:
                 # Epochs can differ by a batch or two; the schedule follows the share of the epoch that is done.
@@ -216,14 +216,6 @@ class _Loop:
                 if step is None
                 else f"{folder.path}: training goes on after step {step}."
             )
-
-    def _plan(self, epoch: int) -> list[np.ndarray]:
-        """Return the batches of a pass over all training examples, in order, each an array of indices.
-
-        If the setting `epoch_steps` shortens an epoch, the caller takes only the first of them.
-        """
-        config = self.config
-        return plan(self.examples.lengths, config.seed, epoch, config.batch_size, config.batch_tokens)
 
     def _step(self, batch: Batch, at: float, steps: int) -> float | None:
         """Set the learning rate, take one optimiser step on a batch, and return its mean loss.
@@ -270,11 +262,11 @@ class _Loop:
 
     @property
     def _too_many_skipped(self) -> bool:
-        """Whether more than `max_skipped` steps were skipped in the run, and at least one of them by this process.
+        """Whether more than ten steps were skipped in the run, and at least one of them by this process.
 
         A resumed run is therefore not ended by old skipped steps alone.
         """
-        return self.state.skipped > self.config.max_skipped and bool(self.last_skip_message)
+        return self.state.skipped > MAX_SKIPPED and bool(self.last_skip_message)
 
     def _save(self) -> None:
         """Save a checkpoint if there is a folder, and end the training by an error if it has diverged.
@@ -422,3 +414,43 @@ def compile_blocks(model: nn.Module) -> Iterator[None]:
     finally:
         for block in eager:
             block._compiled_call_impl = None
+
+
+def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
+    """Return a new optimiser, AdamW or SGD by the settings, for all parameters of a model that require gradients.
+
+    The training loop sets another learning rate than `base_lr` before each step.
+    """
+    groups = parameter_groups(model, config.weight_decay)
+    if config.optimizer == "sgd":
+        return torch.optim.SGD(groups, lr=config.base_lr, momentum=MOMENTUM)
+    return torch.optim.AdamW(groups, lr=config.base_lr, betas=config.betas, fused=True)
+
+
+def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
+    """Return the trainable parameters of a model as parameter groups for torch; only matrices get weight decay.
+
+    Parameters of two or more axes have `weight_decay`; norms, biases and other vectors have 0.0. The result is a list
+    of at most two dictionaries with the keys "params" and "weight_decay", those with decay first; a group without
+    parameters is left out.
+    """
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    matrices, others = ([one for one in trained if (one.ndim >= 2) == decays] for decays in (True, False))
+    groups = [{"params": matrices, "weight_decay": weight_decay}, {"params": others, "weight_decay": 0.0}]
+    return [group for group in groups if group["params"]]
+
+
+def learning_rate(step: float, steps: int, warmup: float, base_lr: float) -> float:
+    """Return the learning rate at a step: a line up to `base_lr` at step `warmup`, then a cosine to zero at `steps`.
+
+    The line begins at base_lr / (warmup + 1) at step 0.
+
+    Args:
+        step: steps taken before, from 0; may be a fraction.
+        steps: number of steps of the run.
+        warmup: number of steps of the warm-up; 0 for none.
+        base_lr: highest learning rate.
+    """
+    if step < warmup:
+        return base_lr * (step + 1) / (warmup + 1)
+    return base_lr * 0.5 * (1 + math.cos(math.pi * min(1.0, (step - warmup) / max(1.0, steps - warmup))))

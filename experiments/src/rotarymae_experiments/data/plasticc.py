@@ -15,7 +15,6 @@ import pyarrow.csv
 from rotarymae.data.plasticc import BANDS as BANDS
 from rotarymae.data.plasticc import CLASSES as CLASSES
 from rotarymae.data.plasticc import VALUES as VALUES
-from rotarymae.data.plasticc import refuse_unknown_classes
 from rotarymae.data.plasticc import sample as sample
 from rotarymae.errors import InputError, listed
 from rotarymae.series import SeriesDataset
@@ -55,7 +54,9 @@ def read(folder: str | Path) -> tuple[SeriesDataset, np.ndarray, pa.Table]:
             f"{len(dark)} objects of the metadata have no light curve: {listed(dark)}; are both files whole?"
         )
     labels = align_labels(dataset, metadata, id="object_id", label="target")
-    refuse_unknown_classes(labels)
+    unknown = sorted(set(labels.tolist()) - set(CLASSES))
+    if unknown:
+        raise InputError(f"class codes {unknown} are none of PLAsTiCC, {sorted(CLASSES)}; check the labels.")
     numbered = metadata.append_column("__row__", pa.array(np.arange(len(metadata))))
     rows = align_labels(dataset, numbered, id="object_id", label="__row__")
     return dataset, labels, metadata.take(pa.array(rows))
