@@ -120,8 +120,8 @@ def _answer_parts(
     """Compute and yield the results of each part of a table (see `answer_table`), always in the order of the table.
 
     `totals` is updated before each part is yielded. If `computation.schema` does not say which columns results have,
-    parts are kept back until the first result shows them. Raises InputError, after the last part, if no series has a result,
-    and `required` is True or the columns are not known.
+    parts are kept back until the first result shows them. Raises InputError, after the last part, if no series has a
+    result, and `required` is True or the columns are not known.
     """
     total, done = reader.source.observations(reader.columns), 0
     schema, name = computation.schema, reader.id_name
