@@ -947,3 +947,12 @@ def test_labels_with_leading_zeros_stay_text(tmp_path, cells, labels):
     path.write_text("id,kind\n" + "".join(f"{i},{cell}\n" for i, cell in enumerate(cells)))
     data = SeriesDataset.from_arrays([[0.0]] * 4, [[1.0]] * 4, ids=np.arange(4))
     assert align_labels(data, path, label="kind", unlabelled="none", na=("-9",)).tolist() == labels
+
+
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_a_single_column_of_dates_with_times_is_not_split_at_the_blanks(tmp_path, quote):
+    path = tmp_path / "q.csv"
+    path.write_text("time\n" + "".join(f"{quote}2024-10-27 0{hour}:37{quote}\n" for hour in (2, 3)))
+    assert open_source(path).columns == ["time"]
+    path.write_text("day clock\n2024-10-27 02:37\n2024-10-27 03:37\n")
+    assert open_source(path).columns == ["day", "clock"]

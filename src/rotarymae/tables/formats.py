@@ -55,6 +55,7 @@ ENCODINGS = {
 NUMBERED = re.compile(r"(.*?)(\d+(?:\.\d+)?)(\D*)", re.DOTALL)  # columns FLUX.1, t0.5, 01h: stem, number, ending
 MIN_TIME_NAMES = 7  # columns with names of times, and no others, that are said to be times
 HEAD_BYTES = 1 << 16  # bytes from which the form of a text file is guessed
+DATE_AND_CLOCK = re.compile(r"[^\s,;]*\d[^\s,;]* \d{1,2}:\d\d[^\s,;]*")
 LISTED_NAME = re.compile(  # in a comment: # name 0 = scan: Scan Count
     r"(?i)[#%*]+\s*(?:name|column|col|field)?\s*(\d+)\s*[:=.)]\s*([^\s:=,;[(][^:=,;[(]*?)\s*(?::\s|[=,;[(]|$)"
 )
@@ -350,7 +351,7 @@ def _separated(every: list[str], usual: str, header_row: int | None) -> tuple[li
     A separator fits if it gives the header several cells, and three quarters of the later lines fit the header.
 
     - If several fit: the one with the fewest lines above the header, of these the one that gives the header most cells.
-      Blanks are taken only if no other separator fits.
+      Blanks are taken only if no other separator fits, and not within dates, of which a file has a single column.
     - If none fits: `usual`; or, if the user named the header's line, the one guessed from the lines below that line.
 
     Args:
@@ -365,7 +366,11 @@ def _separated(every: list[str], usual: str, header_row: int | None) -> tuple[li
         lines = every[: count + (header_row or 0)]
         best, score = usual, (-len(lines), 0)
         start = header_row - 1 if header_row else next((i for i, line in enumerate(lines) if _is_plain(line)), 0)
+        filled = [line.strip(' "') for line in lines if _is_plain(line)]
+        dates = bool(filled[1:]) and " " not in filled[0] and all(map(DATE_AND_CLOCK.fullmatch, filled[1:]))
         for separator in dict.fromkeys((usual, *SEPARATORS)):
+            if separator == " " and dates:
+                continue
             first, width, share = _header(_rows_of(lines, separator), lines, header_row)
             above = sum(bool(line.strip()) and _is_plain(line) for line in lines[:first])
             if width > 1 and share >= 0.75 and (separator != " " or score[1] < 2) and (-above, width) > score:
