@@ -738,11 +738,11 @@ class _Proposer:
         return None
 
     def alternating(self) -> Column | None:
-        """Return the column of texts whose rows alternate as those of objects in a log of all do; None without one.
+        """Return the column of texts that names the object of each row, in a log of several objects; None without one.
 
-        It is not used so far, its name is none of a channel, and it is filled in more than 95 % of the rows, which
-        `Column.alternates`. Of several, it is the one with the most texts; a single one must not explain more than half
-        of the variance of a column's ranks, as channels do.
+        Its texts alternate (`Column.alternates`), more than 95 % of its cells are filled, it is not called like a
+        channel, and it is not used so far. Of several such columns, it is the one with the most texts. A single one
+        must not explain more than half of the variance of a column's ranks, as channels do.
         """
         texts = [c for c in self.objects if c.text and c.alternates and (c.codes >= 0).mean() > MOST]
         texts = [c for c in texts if not CHANNEL.fits(c.words)]
