@@ -366,7 +366,7 @@ class NumberTargets(Target):
         return (whole - without).square().mean(1).sqrt().cpu().numpy()
 
     def predicted(self, values: np.ndarray) -> np.ndarray:
-        """Return predictions [S, outputs], in the targets' units, as a user gets them: as [S] if outputs is 1."""
+        """Return predictions [S, outputs], already in the targets' units, unchanged; of a single output as [S]."""
         return values[:, 0] if self.outputs == 1 else values
 
     def columns(self, values: np.ndarray) -> dict[str, list[Any]]:

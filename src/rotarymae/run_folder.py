@@ -73,7 +73,9 @@ def check_folder(out: Path, resume: bool) -> None:
     if not resume:
         raise InputError(f"{out} is not empty; choose a new folder, or continue its run by --resume.")
     if not (out / "training").is_dir():
-        raise InputError(f"{out} holds files, but no run that could be resumed; choose a new folder.")
+        raise InputError(
+            f"{out} holds files, but no run that could be resumed; give the folder of the interrupted run."
+        )
     if (out / "metrics.json").exists():
         raise InputError(f"{out} holds a finished run; there is nothing to resume. Choose a new folder for a new run.")
 

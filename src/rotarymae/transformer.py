@@ -84,8 +84,8 @@ class Attention(nn.Module):
     def __init__(self, sizes: BlockSizes) -> None:
         """Build the linear projections of queries, keys, values and outputs, and the dropout of attention weights.
 
-        All projections map embed_dim to embed_dim, without biases. `sizes` gives embed_dim, the width of a head, and
-        the rate of the dropout.
+        All projections map embed_dim to embed_dim, without biases. `sizes` gives embed_dim, the width of each head
+        and the rate of the dropout.
         """
         super().__init__()
         self.head_dim = sizes.head_dim

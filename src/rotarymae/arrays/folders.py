@@ -129,13 +129,15 @@ def read_sounds(
 
     Args:
         folder: with one folder per class, or with sounds alone; hidden files are skipped. Or a single file.
-        patch_size: (frames, bins) of a patch; a single number is both.
+        patch_size: (frames, bins) of the patches that become the model's tokens, kept in the data set; a single number
+            is both.
         sample_rate: in Hz; sounds of another rate are resampled to it. None takes the rate of the first sound that can
             be read.
         on_file: called with (files read so far, number of files) after each file; None for no call.
 
     Returns:
-        The spectrograms as arrays [frames, 128, 1], and their labels.
+        A data set of spectrograms, arrays [frames, 128, 1] with a frame per 10 ms, and their labels, None without
+        folders of classes.
 
     Raises:
         InputError: no folder, no sound in it, none that can be read; a sample rate below 1000; a patch size that is not
@@ -233,7 +235,7 @@ def _read_all(
         if not kept:
             raise InputError(
                 f"{folder}: none of its {len(paths):,} {noun} can be read: {listed(reasons)}. The first, {first}: "
-                f"{reason}. Convert files that are damaged or of another format."
+                f"{reason}. Replace damaged files, and convert others to {' or '.join(kinds[:2])}."
             )
         warnings.warn(f"{text}: {listed(reasons)}. The first, {first}: {reason}.", InputWarning, stacklevel=3)
     labels = [_text(path.parts[0]) if len(path.parts) > 1 else None for path in kept]

@@ -179,13 +179,13 @@ class LabelColumn:
             table: the table of observations.
 
         Returns:
-            The opened table, and the name of its column of ids. For the table of observations this is the id of
-            `layout`, for the others --label-id; neither is checked to be there. Without --label-id, the others' is
-            the id of `layout` if they have that column, else the only column that looks like an id.
+            The opened table, and the name of its column of ids: for the table of observations the id of `layout`, for
+            the others --label-id, both unchecked. Without --label-id the others' column is sought: the id of `layout`
+            if they have it, else the only column that looks like an id.
 
         Raises:
-            InputError: no table has the column ("unknown-column"), or the first that has it has no such column of ids;
-                a table that cannot be opened.
+            InputError: no table has the column ("unknown-column"); without --label-id, no column of the others or
+                several look like ids ("unknown-column"); a table that cannot be opened.
         """
         candidates = [(path, self.label_id or layout.id) for path in (self.labels, layout.objects) if path is not None]
         seen: list[str] = []

@@ -152,8 +152,8 @@ class _Supervised(ArrayOptions, FinetuningOptions, Estimator, ABC):
         """Return the accuracy, R² or concordance of predictions, as the class's task needs it.
 
         Args:
-            truth: labels of S series, none missing: classes [S], numbers [S] or [S, outputs] (NaN where one output is
-                missing), or a structured array [S] of events and durations.
+            truth: labels of S series, each with at least one: classes [S], numbers [S] or [S, outputs] (NaN where one
+                output is missing), or a structured array [S] of events and durations.
             predicted: what `predict` returned for them.
         """
 

@@ -102,7 +102,7 @@ class RoMAEInterpolator(_Unsupervised):
         """
         if hasattr(self, "pipeline_"):
             return self._fitted()
-        text = "no training: any-series, a model of random functions, predicts; call `fit` to learn from your series."
+        text = "no training: any-series, a model trained on random functions, predicts; call `fit` to learn from yours."
         warnings.warn(InputWarning(text, code="untrained"), stacklevel=3)
         return replace(Pipeline.load(ANY_SERIES), columns={"errors": self._columns().errors})
 

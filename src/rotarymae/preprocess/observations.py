@@ -469,8 +469,8 @@ class ObservationPreprocessor(Preprocessor):
         if channels != self.channel_names:
             raise InputError(
                 f"the channels are {listed(channels or ()) or 'none'}, and the model was trained on "
-                f"{listed(self.channel_names or ()) or 'none'}; read the data with the model's channel_names. A wide "
-                "table may lack some of these columns; leave --values out, and call the others as in training."
+                f"{listed(self.channel_names or ()) or 'none'}; read the data with the model's channel_names. If "
+                "the table is wide, leave out --values and name its columns as in training; some may be absent."
             )
         if dataset.position_names != self.position_names:
             raise InputError(

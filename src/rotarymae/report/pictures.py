@@ -278,8 +278,8 @@ def class_table(labels: np.ndarray, predicted: np.ndarray, names: tuple[str, ...
     """Return a table with a row per class: precision, recall, F1 and the number of series.
 
     A last row has the means of precision, recall and F1, and the number of all series. The means give each class equal
-    weight; classes that no series has, and that are never predicted, are left out. What is undefined, such as the
-    precision of a class that is never predicted, is 0.
+    weight; classes that no series has, and that are never predicted, do not count in them. What is undefined, such as
+    the precision of a class that is never predicted, is 0.
 
     Args:
         labels, predicted: int [n], true and predicted class numbers from 0 of the n scored series.

@@ -571,7 +571,7 @@ def span_of(option: str, text: str, unit: str | None) -> float:
 
 
 def in_zone(days: np.ndarray, zone: str | None) -> np.ndarray:
-    """Convert local times of a time zone to UTC; both are days since 1970-01-01, float [n].
+    """Convert local times of a time zone to UTC; both are finite days since 1970-01-01, float [n].
 
     Where the clocks show a time twice, the earlier one is meant; a time that they skip becomes the last moment before
     the gap. For UTC or None the days are returned unchanged.

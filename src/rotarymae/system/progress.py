@@ -84,7 +84,7 @@ class Reporter:
     def _lines(self, title: str) -> Iterator[Callable[..., None]]:
         """Print the progress of the stage `title` in lines; yield on_step(done, total, loss=None) to call at each step.
 
-        A line comes at the start, at a step whenever `every` seconds have passed, and at the end. The last one is
+        A line comes at the start, at a step whenever a minute has passed, and at the end. The last one is
         omitted after an error, and for a stage of less than a second without a loss.
         """
         self.say(f"{title} ...")
