@@ -323,11 +323,13 @@ def ask_bank(
 
 
 def least_half_width(bank: Bank, answer: Answer, channels: Int[Tensor, "B M"]) -> Float[Tensor, "B M"]:
-    """Return half the least width of the 68 % band of each query, standardised; 0 where there is no bound.
+    """Return a lower bound for half the width of each query's 68 % band, standardised; 0 where there is none.
 
-    It is the deviation that the processes predict at the query, times 0.8 (`NARROWEST`), times the 0.68 quantile of the
-    channel's residuals: how far, in such deviations, its visible observations lie from their predictions. Channels with
-    fewer than 20 observations (`FEWEST`) have no bound. The other arguments are of `ask_bank`, and from it.
+    Narrower bands are widened to it. It is 0.8 (`NARROWEST`) times the deviation in `answer`, times the 0.68 quantile
+    of |residual| of the query's channel: how far, in such deviations, its visible observations lie from predictions by
+    the others. Channels with fewer than 20 observations (`FEWEST`) have no bound.
+
+    `bank` and `channels` are those given to `ask_bank`, and `answer` is what it returned.
     """
     groups, lookup = bank.groups, bank.groups.lookup
     typical = bank.residual.abs().masked_fill(~groups.real, torch.nan).nanquantile(0.68, 1)

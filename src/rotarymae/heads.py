@@ -229,8 +229,8 @@ class _PooledHead(nn.Module):
         Returns
         -------
         tuple of Tensor
-            Outputs [B, outputs], as `forward` returns them; and the pooled vectors [B, D] of the first member, with the
-            encoder's width D, before the head's norm.
+            Outputs [B, outputs], as `forward` returns them; and the pooled vectors [B, D] before the head's norm, with
+            the encoder's width D. Of several networks (members) they are those of the first.
 
         Raises
         ------

@@ -270,12 +270,13 @@ def _by_shape(weight: Float[Tensor, "U kernels"], amplitude: Float[Tensor, "U ke
 def shapes(distance: Float[Tensor, "U a b"], periods: Float[Tensor, "U 2"]) -> Float[Tensor, "U S a b"]:
     """Return the correlation of two values some time apart under each of the S = 20 shapes of kernels; 1 at distance 0.
 
-    A shape is a function of the distance. The last six are periodic: three with the first period, three with the
-    second.
+    A shape is a function of the distance, with fixed lengths. The last six are periodic, and fade over 3 or 12 periods:
+    three have the first period, three the second.
 
     Args:
-        distance: time between each of a values and each of b values, for U channels, at least 0.
-        periods: two of each channel.
+        distance: time between each of a values and each of b values, for U channels, at least 0, in units of the
+            channel's median gap.
+        periods: two of each channel, in the same unit.
     """
     parts = {}
     for kind, length in {(kind, length) for shape in BANK_SHAPES for kind, length, _ in shape}:

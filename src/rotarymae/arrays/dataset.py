@@ -77,7 +77,7 @@ class ArrayDataset:
     static: ClassVar[dict[str, np.ndarray]] = {}  # which only series have
 
     def __post_init__(self) -> None:
-        """Raise InputError for a patch size that is no tuple of positive integers, no arrays, wrong arrays or ids."""
+        """Raise InputError if the patch size is not of positive integers, or arrays or ids are missing or unusable."""
         if not self.patch_size or any(type(p) is not int or p < 1 for p in self.patch_size):
             raise InputError(f"patch_size is {self.patch_size}; wanted a whole number of at least 1 for each axis.")
         if len(self.arrays) == 0:

@@ -67,7 +67,7 @@ class Sources(NamedTuple):
 
     @property
     def note(self) -> str:
-        """Say for a user which features there are, and what they are corrected by."""
+        """A sentence for a user: the filters of the light curves, and the columns of redshift and dust, if any."""
         corrected = f"corrected by {listed(self.columns)}" if self.columns else "not corrected for redshift and dust"
         filters = listed([FILTERS[k] for k in self.filters], len(FILTERS))
         return f"light curves in {filters}, times in days: features of one smooth curve of all filters, {corrected}"
@@ -261,11 +261,13 @@ def _matern(distance: Tensor) -> Tensor:
 
 @torch.no_grad()
 def _fit(filters: NDArray[np.int64], days: Tensor, x: Tensor, noise: Tensor, real: Tensor) -> Curves:
-    """Do the work of `fit_curves` for U series of equal length n, whose fluxes x have a root mean square of 1.
+    """Fit one Gaussian process over days and wavelengths to each of U series padded to n observations; return curves.
+
+    The kernel is the likeliest of a grid. Fluxes are in units of the series' scale (see `Curves`); so are the curves.
 
     Args:
         filters: int [U, n], the index of each observation's filter.
-        days, x, noise: float64 [U, n], times, fluxes (0 at padding), and the variances of their errors.
+        days, x, noise: float64 [U, n], times, fluxes, and the variances of their errors; x is 0 and noise 1 at padding.
         real: bool [U, n], False at padding.
     """
     filter_of = torch.from_numpy(filters)

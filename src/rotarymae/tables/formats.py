@@ -247,9 +247,10 @@ def _line(file: io.BufferedReader) -> str:
 def _beginning(path: Path, count: int) -> tuple[list[str], str]:
     """Return the first lines of a text file, unpacked and without line breaks, and its encoding.
 
-    There are at least `count` lines, if the file has as many within 16 MiB. The encoding is "utf-16" if the file begins
-    with the byte order mark of UTF-16; else the first of `ENCODINGS` in which the lines have the letters given there,
-    and that decodes the whole file; or "latin-1".
+    There are at least `count` lines, if as many end with a line break within 16 MiB. The encoding is "utf-16" if the
+    file begins with the byte order mark of UTF-16; else the first of `ENCODINGS` that decodes the whole file, and in
+    which the beginning matches the regular expression given there (typical letters of a language; empty for any text);
+    else "latin-1".
     """
     with _open_unpacked(path) as file:
         head = file.read(HEAD_BYTES)

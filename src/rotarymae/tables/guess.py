@@ -913,14 +913,13 @@ class _Proposer:
     def find_scale(self, channel: Column | None) -> None:
         """Propose as a further position the column, such as a depth, that orders the rows of one time.
 
-        Rows are repeated if an earlier one has the same series, time and channel. If more than a twentieth of all are:
+        Rows are repeated if an earlier one has the same series, time and `channel`, the column of channels or None.
 
-        - The first of `self.maybe_values` is proposed whose numbers go one way among rows of equal series, time and
-          channel (`Column.is_scale`), and tell all but a twentieth of the repeated rows apart. It is no value then.
-        - Without such a column, `self.doubts` gets a sentence: how many rows are repeated, and which column of classes
-          tells them apart, if any does.
-
-        `channel` is the column of channels; if it is None, even one repeated row adds the sentence.
+        - If more than a twentieth of all rows are repeated, the first of `self.maybe_values` is proposed whose numbers
+          go one way among rows of equal series, time and channel (`Column.is_scale`), and tell all but a twentieth of
+          the repeated rows apart. It is no value then.
+        - If none was proposed, `self.doubts` gets a sentence: how many rows are repeated, and which column of classes
+          tells them apart, if any does. With channels this needs more than a twentieth, without one row.
         """
         keys = [] if channel is None else [channel.codes]
         bare, rows = self.repeated_rows(*keys), joint_codes(self.series, self.times, *keys)
@@ -1144,7 +1143,7 @@ class _Proposer:
 
 
 def _bare_name(words: Iterable[str]) -> str:
-    """Return the name that a column of values and its errors share: "psf" for the words of magpsf and of sigmapsf.
+    """Return the name that a column of values and its errors share, as one word: "psf" for magpsf and sigmapsf.
 
     Words for errors, such as "sigma", are left out, also at either end of a word ("sigmaflux" → "flux"), and so are
     "se" as the last of several words, and "mag" next to other words ("mag" and "err" → "mag"). Words for errors alone

@@ -451,7 +451,7 @@ class Source:
 
     @property
     def _bytes_of_text(self) -> int | None:
-        """Size of text, JSON or Excel files in bytes, times four for packed files; None for Parquet and in memory."""
+        """Bytes of text, JSON or Excel files, to estimate rows; packed ones count four times. None for others."""
         if self.table is not None or self.format == "parquet":
             return None
         return sum(path.stat().st_size * (4 if path.suffix.lower() in PACKED else 1) for path in self.paths)

@@ -419,7 +419,7 @@ def compile_blocks(model: nn.Module) -> Iterator[None]:
 def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
     """Return a new optimiser, AdamW or SGD by the settings, for all parameters of a model that require gradients.
 
-    The training loop sets another learning rate than `base_lr` before each step.
+    Only matrices get weight decay. The learning rate is `base_lr`; the training loop changes it before each step.
     """
     groups = parameter_groups(model, config.weight_decay)
     if config.optimizer == "sgd":
