@@ -393,7 +393,7 @@ def test_a_dataset_of_other_values_or_channels_is_refused():
     made.check(data)
     with refuses("y, x", "x, y", "in the same order", "rename yours"):
         made.check(replace(data, value_names=("y", "x")))
-    with refuses("'b', 'a'", "'a', 'b'", "channel_names", "leave --values out"):
+    with refuses("'b', 'a'", "'a', 'b'", "channel_names", "leave out --values"):
         made.check(replace(data, channel_names=("b", "a")))
     with refuses("the channels are none", "trained on 'a', 'b'"):
         made.check(replace(data, channels=None, channel_names=None))
