@@ -49,6 +49,9 @@ def test_a_token_is_its_scaled_values_then_its_channel_and_its_signal_to_noise()
         (("flux", "flux_err"), (("flux", "flux_err"),)),
         (("Mag", "MAGERR"), (("Mag", "MAGERR"),)),
         (("flux_error", "flux"), (("flux", "flux_error"),)),
+        (("flux [µJy]", "Flux_err"), (("flux [µJy]", "Flux_err"),)),
+        (("e_mag", "mag"), (("mag", "e_mag"),)),
+        (("rate", "rate_unc (1/s)"), (("rate", "rate_unc (1/s)"),)),
         (("flux", "error"), ()),
     ],
 )

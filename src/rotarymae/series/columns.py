@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
@@ -14,7 +15,9 @@ from rotarymae.errors import InputError, listed
 from rotarymae.series import cells
 from rotarymae.system import unmasked
 
-ERROR_ENDINGS = ("_err", "_error", "err")
+ERROR_ENDINGS = ("_err", "_error", "err", "_unc", "_sigma")
+ERROR_BEGINNINGS = ("e_", "err_", "sigma_")
+UNIT = re.compile(r"\s*(\[[^]]*\]|\([^)]*\))$")
 
 
 def refuse_twice(names: Sequence[str], where: str) -> None:
@@ -32,12 +35,17 @@ def free_name(name: str, *taken: Iterable[str]) -> str:
 def error_columns(names: Sequence[str]) -> list[tuple[str, str]]:
     """Return pairs (value column, column of its standard errors), recognised by name, in the order of `names`.
 
-    The errors of NAME are in NAME_err, NAME_error or NAMEerr, whatever the case. If several of these are there, each
+    The errors of NAME are in NAME_err, NAME_error, NAMEerr, NAME_unc, NAME_sigma, e_NAME, err_NAME or sigma_NAME,
+    whatever the case, and whatever unit stands behind a name, as in "flux [Jy]". If several of these are there, each
     makes a pair; a value column with none of them is in no pair.
     """
-    by_name = {name.lower(): name for name in names}
-    pairs = [(name, by_name.get(name.lower() + ending)) for name in names for ending in ERROR_ENDINGS]
-    return [(name, error) for name, error in pairs if error is not None]
+    bare = {name: UNIT.sub("", name).lower() for name in names}
+    by_name = {called: name for name, called in bare.items()}
+    pairs = []
+    for name, called in bare.items():
+        marked = [called + end for end in ERROR_ENDINGS] + [beginning + called for beginning in ERROR_BEGINNINGS]
+        pairs += [(name, by_name[error]) for error in marked if error in by_name]
+    return pairs
 
 
 def channel_index(observed: Any) -> np.ndarray:

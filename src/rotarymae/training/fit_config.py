@@ -190,8 +190,8 @@ class ScalingOptions:
     them: the model then knows how far to trust each value."""
     signal_to_noise: bool = True
     """Pre-training and fine-tuning: --no-signal-to-noise leaves out asinh(value / error), which the encoder otherwise
-    reads next to each value with a column of errors: one of --errors, or NAME_err for the values NAME. Set it if these
-    errors are unreliable."""
+    reads next to each value with a column of errors: one of --errors, or NAME_err, e_NAME, ... for the values NAME. Set
+    it if these errors are unreliable."""
     transforms: Mapping[str, Transform] | None = None
     """Pre-training and fine-tuning: how values are scaled, as pairs of column and method (flux asinh); without it
     robust. robust: by median and quantiles; standard: by mean and deviation. Set asinh if values span many orders of
