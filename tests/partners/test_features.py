@@ -483,10 +483,11 @@ def test_trees_read_a_redshift_only_where_it_is_named():
     assert named[0, span] == pytest.approx(400) and plain[0][0, span] == pytest.approx(600)
 
 
-def test_a_series_without_a_redshift_has_no_curve_and_others_keep_theirs():
+@pytest.mark.parametrize("missing", [np.nan, -9.0])
+def test_a_series_without_a_redshift_has_no_curve_and_others_keep_theirs(missing):
     both = black_body((0.5, 0.2), (0.3, 0.1))
     whole, names = features(both)
-    table, _ = features(dataclasses.replace(both, static=both.static | {"Z": np.array([np.nan, 0.3])}))
+    table, _ = features(dataclasses.replace(both, static=both.static | {"Z": np.array([missing, 0.3])}))
     for name, number in zip(names, table[0], strict=True):
         if name.startswith("curve: "):
             assert number == 0 if "count" in name or "strength" in name else np.isnan(number), name

@@ -29,6 +29,7 @@ FILTER = re.compile(r"(?:(?:lsst|sdss|ztf)[ _.-]?)?([ugrizy])'?", re.IGNORECASE)
 REDSHIFT = re.compile(r"redshift|(host(gal)?_?)?((spec|photo?)_?)?z(_?(spec|photo?))?", re.IGNORECASE)
 REDDENING = re.compile(r"(mw_?)?e_?\(?b ?-? ?v\)?", re.IGNORECASE)
 LEAST_REDSHIFT = 0.003
+NO_REDSHIFT = -0.1  # numbers up to this are codes for a missing one, such as -9
 # The kernels that are tried: Matérn 3/2 with each of these lengths in days, and in the logarithm of the wavelength.
 DAYS, RATIOS = (5.0, 12.0, 30.0, 75.0, 180.0), (0.3, 0.9)
 MOST_OBSERVATIONS = 100  # of a series: the strongest half of them, and as many of the others
@@ -50,7 +51,7 @@ class Sources(NamedTuple):
 
     Attributes:
         filters: [C], the index of each channel's filter in `FILTERS`.
-        redshift: [S], NaN where it is missing; None if the table has no such column.
+        redshift: [S], NaN where it is missing, also for a code such as -9; None if the table has no such column.
         reddening: [S], E(B - V) by dust in front of each source; 0 where it is not known.
         columns: names of the columns that hold redshift and reddening, as far as there are any.
     """
@@ -120,7 +121,8 @@ def find_sources(dataset: SeriesDataset, static: Iterable[str]) -> Sources | Non
     redshift, reddening = ([one for one in numbers if name.fullmatch(one[0])][:1] for name in (REDSHIFT, REDDENING))
     dust = np.nan_to_num(reddening[0][1]) if reddening else np.zeros(len(dataset))
     columns = tuple(name for name, _ in redshift + reddening)
-    return Sources(np.array(index), redshift[0][1] if redshift else None, dust, columns)
+    z = np.where(redshift[0][1] > NO_REDSHIFT, redshift[0][1], np.nan) if redshift else None
+    return Sources(np.array(index), z, dust, columns)
 
 
 def curve_features(
