@@ -140,14 +140,14 @@ def curve_features(
     corrected for the dust in front of the source if its reddening is known.
 
     - The observations of 4 days are joined into one point, with the brightness sum(w p x) / sum(w p²) and the error
-      sum(w p²)^-½. p is the smooth curve's flux in the filter at the peak, over that of g, r and i together, and w is
-      1 / (e² + (x / 20)²). The points have all features of a channel, with times from the peak.
+      sum(w p²)^-½. p is the smooth curve's flux in the filter at the peak, over that of g, r and i together, limited to
+      0.02 to 3, and w is 1 / (e² + (x / 20)²). The points have all features of a channel, with times from the peak.
     - "evidence" is log(likelihood of the fluxes / their likelihood as noise), "evidence per observation" that over n;
       "log days" and "log ratio" are the means of log(T) and log(W), weighted by likelihood; "log scale" is log(s), and
       "misfit" mean(((x - smooth curve) / e)²).
     - "temperature .. of" describes the points of a span of days from the peak: "all" -60 to 200, "rise" -60 to -5,
       "peak" -15 to 15, "fall" 10 to 40, "late" 30 to 90, "end" 80 to 200; "temperature .. at" the smooth curve in six
-      filters at a day. For "temperature", "error", "misfit" and "strength" see `temperatures`.
+      filters at a day, with its error and 5 % of the brightest filter. For "temperature", "error", "misfit" and "strength" see `temperatures`.
 
     Args:
         series, channels: int [n], index of each observation's series, ascending, and of its channel.
