@@ -147,7 +147,8 @@ def curve_features(
       "misfit" mean(((x - smooth curve) / e)²).
     - "temperature .. of" describes the points of a span of days from the peak: "all" -60 to 200, "rise" -60 to -5,
       "peak" -15 to 15, "fall" 10 to 40, "late" 30 to 90, "end" 80 to 200; "temperature .. at" the smooth curve in six
-      filters at a day, with its error and 5 % of the brightest filter. For "temperature", "error", "misfit" and "strength" see `temperatures`.
+      filters at a day, with its error and 5 % of the brightest filter. For "temperature", "error", "misfit" and
+      "strength" see `temperatures`.
 
     Args:
         series, channels: int [n], index of each observation's series, ascending, and of its channel.
