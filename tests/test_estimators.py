@@ -487,6 +487,21 @@ def test_errors_go_from_python_to_the_command_and_back(tmp_path):
     assert loaded.errors == "sigma" and np.array_equal(loaded.predict(frame, [1.0])[0], model.predict(frame, [1.0])[0])
 
 
+def test_boosting_reads_errors_of_any_name_in_training_and_after_it(tmp_path):
+    rows, _ = two_kinds()
+    path = write_csv(tmp_path / "t.csv", "id,time,flux,sigma", [(star, day, flux, 0.1) for star, day, _, flux in rows])
+    frame = pd.read_csv(path).drop_duplicates(["id", "time"])
+    frame.to_csv(path, index=False)
+    series = SeriesDataset.from_frame(frame, values=["flux", "sigma"])
+    model = RoMAEClassifier(**BOTH, errors="sigma", predictor="features").fit(series, np.arange(len(series)) % 2)
+    names = model.pipeline_.partners.partners["features"].features
+    assert "all: flux chi square" in names and not any(name.startswith("all: sigma") for name in names)
+    model.save(tmp_path / "model")
+    assert command("predict", tmp_path / "model", path, "--values", "flux", "--out", tmp_path / "p.csv") == 0
+    answers = pd.read_csv(tmp_path / "p.csv")
+    assert np.allclose(answers[["probability_0", "probability_1"]], model.predict_proba(series), atol=1e-5)
+
+
 def test_one_name_is_a_name(lists):
     series = SeriesDataset.from_arrays(
         [t for t, _ in lists[0]], [v for _, v in lists[0]], static={"age": list(np.arange(24.0))}

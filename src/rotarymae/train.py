@@ -172,6 +172,9 @@ def train(
                 f"series are read in windows of {config.window} observations that share {config.shared}, "
                 f"{config.batch_size} in a step (--window, --overlap, --batch-size)"
             )
+    if dataset.kind == "observations":
+        errors = config.errors if start is None else start.require_series().errors
+        dataset = cast(SeriesDataset, dataset).with_errors(errors)
     kind, rows, strata = labelled(dataset, targets, task, config)
     if kind is not None and targets is not None and dataset.kind == "observations":
         spans = dataset.times[dataset.offsets[1:] - 1] - dataset.times[dataset.offsets[:-1]]  # pyright: ignore
@@ -507,7 +510,7 @@ def _series_preprocessor(dataset: SeriesDataset, config: FitConfig, start: Pipel
     if start is None:
         inputs = None
         if not config.join_times:
-            inputs = Inputs.fit(dataset, config.channel_one_hot, config.signal_to_noise, config.errors)
+            inputs = Inputs.fit(dataset, config.channel_one_hot, config.signal_to_noise)
         times = (config.time_unit, config.time_origin, config.channel_spacing)
         values = (inputs, config.join_times, config.errors)
         windows = Windows.cut(dataset, window, overlap).dataset

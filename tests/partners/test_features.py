@@ -5,6 +5,7 @@ import itertools
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.integrate import quad
 from scipy.stats import multivariate_normal
@@ -298,6 +299,17 @@ def test_features_know_the_errors_that_the_encoder_knows(names):
     table, found = features(data)
     assert table[0, found.index(f"all: {names[0]} largest signal to noise")] == 4
     assert not any(names[1] in name for name in found)
+
+
+def test_features_know_errors_of_any_name_if_they_are_named():
+    frame = {"id": [0, 0], "time": [0.0, 1.0], "flux": [1.0, 2.0], "wobble": [0.5, 0.5]}
+    by_table = SeriesDataset.from_frame(pd.DataFrame(frame), values=["flux"], errors=["wobble"])
+    assert by_table.error_of == {"flux": "wobble"} and by_table.with_values(["flux"]).error_of == {}
+    later = dataclasses.replace(by_table, errors={}).with_errors(["wobble"])
+    for data in (by_table, later, by_table.select([0]), by_table.with_values(["flux", "wobble"])):
+        table, found = features(data)
+        assert table[0, found.index("all: flux largest signal to noise")] == 4
+        assert not any("wobble" in name for name in found)
 
 
 def test_wide_tables_get_basic_features_of_each_channel():

@@ -820,6 +820,7 @@ def test_fingerprint_sees_everything():
         "sides": np.zeros(data.values.shape, np.int8),
         "static": data.static | {"ra": np.zeros(2)},
         "time_unit": "day",
+        "errors": {"flux": "flux_err"},
     }
     assert changes.keys() == parts.keys() - {"reading", "time_zone", "id_name"}  # where the content came from
     position = {name: changes.pop(name) for name in ("positions", "position_names")}  # which come together

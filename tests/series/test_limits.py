@@ -114,6 +114,13 @@ def test_numbers_and_limits_are_read_next_to_each_other_and_with_decimal_commas(
     assert german.values.ravel().tolist() == [1.5, 0.5, 1200.5] and german.sides.ravel().tolist() == [0, -1, 1]  # pyright: ignore
 
 
+def test_a_column_of_errors_is_a_channel_of_a_wide_table():
+    table = pd.DataFrame({"id": 0, "time": [0, 1], "flux": [1.0, 2.0], "flux_err": [0.1, 0.2]})
+    data = SeriesDataset.from_frame(table, wide=True)
+    assert data.channel_names == ("flux", "flux_err") and data.values.ravel().tolist() == [1, 0.1, 2, 0.2]
+    assert data.error_of == {}
+
+
 def test_a_wide_table_has_limits_in_its_cells():
     table = pd.DataFrame({"id": 0, "time": [0, 1, 2], "a": ["1", "<0.5", ""], "b": [">9", "8", "7"]})
     data = SeriesDataset.from_frame(table, wide=True)

@@ -7,7 +7,7 @@ is never read whole.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any
@@ -19,7 +19,7 @@ from rotarymae.arrays import ArrayDataset
 from rotarymae.partners.base import Floats
 from rotarymae.partners.light_curves import curve_features, find_sources, temperatures
 from rotarymae.partners.shapes import FEATURES, Groups, Integers, between, compute, course, divide
-from rotarymae.series import SeriesDataset, error_columns, measured
+from rotarymae.series import SeriesDataset, measured
 
 # Channels times value columns (without one of errors). With more, trees drown in features of a shape that few channels
 # have: on PhysioNet's 37 variables ten numbers each beat thirteen.
@@ -44,7 +44,7 @@ def features(dataset: Any, static: Sequence[str] | None = None) -> tuple[Floats,
     - Limits, such as <5, count as missing, and have features of their own (`limits_of`).
     - Light curves (fluxes with errors in channels named after filters) have those of `curve_features`.
 
-    Standard errors of the first value column ("flux_err" of "flux") are read for that column's features, and have none.
+    Standard errors of the first value column (`SeriesDataset.error_of`) are read for its features, and have none.
 
     Args:
         dataset: a `SeriesDataset` or an `ArrayDataset`. A file is read in parts.
@@ -55,10 +55,10 @@ def features(dataset: Any, static: Sequence[str] | None = None) -> tuple[Floats,
     sources = find_sources(dataset, dataset.static if static is None else static)
     out, computed, start = np.zeros((0, 0)), tuple[str, ...](), 0
     for rows in chunks(dataset):  # into one array, as it may be the largest of a fit
-        part = _features(rows, names, dataset.channel_names or ("all",))
+        part = _features(rows, names, dataset.error_of, dataset.channel_names or ("all",))
         at = slice(start, start + rows.num_series)
         if sources is not None:
-            error = rows.values[:, names.index(dict(error_columns(names))[names[0]])]
+            error = rows.values[:, names.index(dataset.error_of[names[0]])]
             columns = (rows.series, rows.channels, rows.times, rows.values[:, 0], error)
             of_curve = curve_features(*columns, sources.select(at), rows.num_series)
             part |= {f"curve: {names[0]} {name}": column for name, column in of_curve.items()}
@@ -69,18 +69,21 @@ def features(dataset: Any, static: Sequence[str] | None = None) -> tuple[Floats,
     return out, computed
 
 
-def _features(rows: SeriesRows, names: tuple[str, ...], channel_names: Sequence[Any]) -> dict[str, Floats]:
+def _features(
+    rows: SeriesRows, names: tuple[str, ...], error_of: Mapping[str, str], channel_names: Sequence[Any]
+) -> dict[str, Floats]:
     """Compute all features of S series that fit into memory; return {name: numbers [S]} in the order of `features`.
 
     A number is NaN where a series has nothing to compute it from.
 
     Args:
         rows: observations of the S series, each of which has at least one.
-        names: names of the value columns. One may hold the standard errors of the first, such as flux_err for flux.
+        names: names of the value columns.
+        error_of: {value column: column of its standard errors}; only those of the first are used.
         channel_names: names of the channels, for the names of the features, such as "g: flux max"; ("all",) without
             channels. With a single channel, all features except those of limits have the name "all" instead.
     """
-    error = next((names.index(error) for name, error in error_columns(names) if name == names[0]), None)
+    error = names.index(error_of[names[0]]) if names[0] in error_of else None
     columns = [v for v in range(len(names)) if v != error]
     narrow = rows.num_channels * len(columns) <= MAX_NARROW
     begins = rows.times[np.searchsorted(rows.series, np.arange(rows.num_series))]

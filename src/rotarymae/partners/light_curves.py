@@ -20,7 +20,7 @@ from torch import Tensor
 from rotarymae.errors import listed
 from rotarymae.partners.base import Floats
 from rotarymae.partners.shapes import Groups, Integers, compute, divide
-from rotarymae.series import SeriesDataset, error_columns
+from rotarymae.series import SeriesDataset
 
 # Rubin's filters: wavelength in units of 300 nm, and magnitudes by which a reddening of 1 dims.
 FILTERS, WAVELENGTH = "ugrizy", np.array([1.22, 1.61, 2.07, 2.52, 2.90, 3.24])
@@ -113,7 +113,7 @@ def find_sources(dataset: SeriesDataset, static: Iterable[str]) -> Sources | Non
         channels = [FILTERS[int(one)] for one in channels]
     filters = [FILTER.fullmatch(one) for one in channels]
     index = [FILTERS.index(one[1].lower()) for one in filters if one]
-    flux = "flux" in first.lower() and first in dict(error_columns(dataset.value_names))
+    flux = "flux" in first.lower() and first in dataset.error_of
     if not flux or not 2 <= len(filters) == len(index):
         return None
     columns = [(name, np.asarray(dataset.static[name])) for name in static if name in dataset.static]

@@ -20,7 +20,7 @@ from rotarymae.preprocess.positions import Origin, PositionScaling
 from rotarymae.preprocess.static import StaticColumn, fit_static
 from rotarymae.preprocess.values import LEAST_ERROR, TransformKind, ValueScaling, asinh
 from rotarymae.series.cells import plain
-from rotarymae.series.columns import channel_index, error_columns, measured
+from rotarymae.series.columns import channel_index, measured
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.mapped import row_chunks
 from rotarymae.tokens import Tokens, pad_rows
@@ -55,19 +55,17 @@ class Inputs:
         dataset: SeriesDataset,
         channel_one_hot: bool = False,
         signal_to_noise: bool = False,
-        errors: Sequence[str] = (),
     ) -> Inputs:
         """Choose what a token holds in addition to its values; only what is asked for is chosen.
 
         Args:
             channel_one_hot: True gives the channel as a one-hot vector if there are 2 to 64 channels.
-            signal_to_noise: True gives asinh(value / error) for each value column with a column of errors.
-            errors: columns of standard errors, one for each value column, in their order; if empty, they are recognised
-                by their names (`error_columns`).
+            signal_to_noise: True gives asinh(value / error) for each value column with errors, see
+                `SeriesDataset.error_of`.
         """
         count = len(dataset.channel_names or ()) if channel_one_hot else 0
-        pairs = zip(dataset.value_names, errors, strict=False) if errors else error_columns(dataset.value_names)
-        return cls(count if 2 <= count <= MOST_CHANNELS else 0, tuple(pairs) if signal_to_noise else ())
+        pairs = tuple(dataset.error_of.items()) if signal_to_noise else ()
+        return cls(count if 2 <= count <= MOST_CHANNELS else 0, pairs)
 
     @property
     def width(self) -> int:

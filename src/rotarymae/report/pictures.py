@@ -105,8 +105,7 @@ def _draw_observations(outcome: Outcome, parts: tuple[Any, ...], caption: str, *
     times, values = np.concatenate([one.times for one in parts]), np.concatenate([one.values for one in parts])
     channels, errors = np.concatenate([channel_index(one) for one in parts]), None
     first, columns = preprocessor.value_names[0], preprocessor.value_columns
-    error = (*preprocessor.errors, f"{first}_err")[0]
-    if error in columns:
+    if error := outcome.dataset.error_of.get(first):  # pyright: ignore
         errors = values[:, columns.index(error)]
         caption = f"Bars are ± {error}, as the table gives it. {caption}"
     present, counts = np.unique(channels, return_counts=True)

@@ -32,6 +32,7 @@ from rotarymae.errors import InputError, InputWarning, listed
 from rotarymae.series.cells import plain
 from rotarymae.series.columns import (
     distinct,
+    error_columns,
     flat_arrays,
     flat_labels,
     free_name,
@@ -130,6 +131,9 @@ class SeriesDataset:
     sides : ndarray of shape [n, V] or None
         int8: -1 where a value is known only to lie below the number in `values` (an upper limit), 1 where it lies above
         (a lower limit), 0 where it was measured. None where all were.
+    errors : mapping
+        {value column: column of its standard errors}, as they were named when the table was read; empty where none were
+        named. `error_of` adds those that are recognised by their names.
 
     Raises
     ------
@@ -152,6 +156,7 @@ class SeriesDataset:
     positions: np.ndarray | None = None
     position_names: tuple[str, ...] = ()
     sides: np.ndarray | None = None
+    errors: Mapping[str, str] = field(default_factory=dict)
 
     noun: ClassVar[str] = "series"  # what messages call its members
     kind: ClassVar[str] = "observations"  # that of its preprocessor
@@ -234,6 +239,12 @@ class SeriesDataset:
         """Return "channel" if a row is an observation of one channel, "time" if a row is one time of all channels."""
         return "time" if self.channels is None else "channel"
 
+    @property
+    def error_of(self) -> dict[str, str]:
+        """Return {value column: column of its standard errors}: those in `errors`, or recognised by `error_columns`."""
+        pairs = {**dict(error_columns(self.value_names)), **self.errors}
+        return {name: error for name, error in pairs.items() if {name, error} <= {*self.value_names}}
+
     def __repr__(self) -> str:
         """Return "SeriesDataset(...)" with the line of `describe` in the brackets."""
         return f"SeriesDataset({self.describe()})"
@@ -275,6 +286,7 @@ class SeriesDataset:
         """
         digest = hashlib.sha256()
         names: list[Any] = [self.value_names, self.channel_names, self.time_unit, *self.position_names]
+        names += sorted(self.errors.items())
         columns = {"times": self.times, "values": self.values, "offsets": self.offsets, "ids": self.ids}
         optional = {"channels": self.channels, "positions": self.positions, "sides": self.sides}
         columns |= {name: column for name, column in optional.items() if column is not None}
@@ -437,6 +449,21 @@ class SeriesDataset:
         chosen: Any = slice(len(places)) if first else places
         sides = None if self.sides is None else self.sides[:, chosen]
         return replace(self, values=self.values[:, chosen], value_names=tuple(names), sides=sides)
+
+    def with_errors(self, names: Sequence[str]) -> SeriesDataset:
+        """Name the columns that hold standard errors.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Columns with the errors of the first columns of values, in their order.
+
+        Returns
+        -------
+        SeriesDataset
+            The same observations with these `errors`; this data set itself if `names` is empty.
+        """
+        return replace(self, errors=dict(zip(self.value_names, names, strict=False))) if names else self
 
     def with_limits(self, kept: bool) -> SeriesDataset:
         """Keep limits (values known only as "<5" or ">5") for a model that reads them, or leave them out.

@@ -234,7 +234,8 @@ def dataset_fields(rows: Observations, schema: Any, channels_known: bool = True)
         "static": {name: column[there] for name, column in rows.static.items()},
         "reading": rows.report,
     }
-    names = ("value_names", "channels", "channel_names", "positions", "position_names", "time_unit", "time_zone")
+    names = ("value_names", "errors", "channels", "channel_names", "positions", "position_names")
+    names += ("time_unit", "time_zone")
     sides = rows.sides if rows.sides is not None and rows.sides.any() else None
     return fields | {name: getattr(rows, name) for name in names} | {"sides": sides}
 
@@ -632,6 +633,7 @@ def melt(rows: Observations) -> Observations:
         values=rows.values[row, column][:, None],
         sides=None if rows.sides is None else rows.sides[row, column][:, None],
         value_names=("value",),
+        errors={},
     )
 
 

@@ -75,7 +75,7 @@ def as_dataset(
             "list of arrays [channels, time], or a list with (times, values) or (times, values, channels) of every "
             "series. tuple(zip(*observations)) makes (times, values, channels) of a list of (time, value, channel)."
         )
-    return dataset if like is None else _with_channels(dataset, like).with_limits(like.limits)
+    return dataset if like is None else _with_channels(dataset, like).with_limits(like.limits).with_errors(like.errors)
 
 
 def is_frame(series: Any) -> bool:

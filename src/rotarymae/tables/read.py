@@ -426,7 +426,10 @@ class TableReader:
             raise NoObservations(f"the table has no rows (columns: {listed(columns)}); check that it is the right one.")
         known = self.channel_names is not None or schema.wide
         dataset = SeriesDataset(**dataset_fields(self.rows(columns), schema, known), id_name=self.id_name)
-        return replace(dataset, value_names=self.value_names or dataset.value_names)
+        names = self.value_names or dataset.value_names
+        named = dict(zip(dataset.value_names, names, strict=True))
+        errors = {named[name]: named[error] for name, error in dataset.errors.items()}
+        return replace(dataset, value_names=names, errors=errors)
 
     def rows(self, columns: dict[str, pa.Array]) -> Observations:
         """Convert cells to observations, in the order of the rows.
