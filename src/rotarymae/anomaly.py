@@ -97,23 +97,27 @@ def odd_observations(pipeline: Pipeline, dataset: SeriesDataset, on_step: Step =
 
 
 def anomaly_score(pipeline: Pipeline, dataset: SeriesDataset, on_step: Step = None) -> np.ndarray:
-    """Return how unusual each series is for a model, float [series]: the mean of its `observation_scores`, in nats.
+    """Return how unusual each series is for a model, float [series]: the mean of its `observation_scores`.
 
-    The mean is over observations and value columns. A high score marks a series unlike those of pre-training, a
-    candidate for an anomaly. A series of one observation gets NaN. `on_step` is called with (steps done, steps in all).
+    The mean is over observations and value columns, in nats (squared errors for likelihood="point"). A high score marks
+    a series unlike those of pre-training, a candidate for an anomaly. A series of one observation gets NaN. `on_step`
+    is called with (steps done, steps in all).
     """
     scores = observation_scores(pipeline, dataset, on_step).mean(1)
     return np.add.reduceat(scores, dataset.offsets[:-1]) / dataset.lengths
 
 
 def _losses(pipeline: Pipeline, dataset: SeriesDataset, masks: Sequence[np.ndarray], on_step: Step) -> np.ndarray:
-    """Hide the observations of each mask in turn, predict them, and return their `hidden_losses`, [n, V].
+    """Hide the observations of each mask in turn, and predict them from the rest; return their losses, [n, V].
+
+    Losses are negative log-likelihoods in nats, or squared errors for likelihood="point" (`hidden_losses`). They are
+    NaN for an observation in no mask.
 
     Args:
         pipeline: has a trained autoencoder of series.
         dataset: n observations in all.
         masks: bool [n] each, True for observations to hide. An observation is in at most one mask, and no mask hides a
-            whole series. The losses of observations in no mask are NaN.
+            whole series.
         on_step: called with (steps done, steps in all).
     """
     series = np.repeat(np.arange(len(dataset)), dataset.lengths)
@@ -148,8 +152,9 @@ def _run_means(
 ) -> np.ndarray:
     """Average losses over runs of 16 neighbouring observations; return for each observation its run's mean, [n, V].
 
-    The runs of a channel of a series begin at every 16th observation, and once more at every 16th shifted by 8, so that
-    an observation is in two runs; `extreme` chooses between their means. The first and last run may be of other length.
+    A run lies within one channel of one series. Each channel is cut into runs twice, the second time shifted by 8
+    observations. Each observation is thus in two runs, and `extreme` chooses between their means. The first shifted run
+    has 8 observations, and a last run up to 39. A channel with fewer than 32 observations is one run.
 
     Args:
         losses: [n, V]; a run with a NaN has the mean NaN.
@@ -178,10 +183,11 @@ def _deviations(means: np.ndarray) -> np.ndarray:
 
 
 def _folds(lengths: np.ndarray) -> np.ndarray:
-    """Draw in which of four passes each of n observations is hidden; return the passes' numbers, 0 to 3, int [n].
+    """Assign each of n observations at random to one of four passes; return the passes' numbers, 0 to 3, int [n].
 
-    A pass hides a quarter of each series, rounded up or down. Draws have a fixed seed, and depend on nothing but the
-    length: in series of equal length the k-th observations are in the same pass. `lengths` [S] add up to n.
+    In its pass, an observation is hidden from the model and predicted. A pass hides a quarter of each series, rounded
+    up or down. Draws have a fixed seed, and depend only on lengths: in series of equal length the k-th observations are
+    in the same pass. `lengths` [S] are the numbers of observations of the series; they add up to n.
     """
     owner = np.repeat(np.arange(len(lengths)), lengths)
     random = np.random.default_rng(0).random(int(lengths.max()))

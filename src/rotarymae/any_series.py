@@ -186,12 +186,12 @@ def fit_bank(
 ) -> Bank:
     """Fit Gaussian processes to standardised observations, separately to each channel of each series.
 
-    In series of 2 to 12 channels and at most 320 observations, further ones are fitted to all channels together.
+    In series of 2 to 12 channels and at most 320 observations, further processes are fitted to all channels together.
 
     Args:
         times, channels, values: of N observations in each of B series; channels count from 0.
         real: False at padding.
-        noise: variance of an observation's error, relative to its channel's mean one; 1 where errors are unknown.
+        noise: variance of each observation's error, divided by the mean of its channel; 1 where errors are unknown.
     """
     most = int(channels.max()) + 1
     groups = ChannelGroups.of(channels, times, real, most)
@@ -325,11 +325,15 @@ def ask_bank(
 def least_half_width(bank: Bank, answer: Answer, channels: Int[Tensor, "B M"]) -> Float[Tensor, "B M"]:
     """Return a lower bound for half the width of each query's 68 % band, standardised; 0 where there is none.
 
-    Narrower bands are widened to it. It is 0.8 (`NARROWEST`) times the deviation in `answer`, times the 0.68 quantile
-    of |residual| of the query's channel: how far, in such deviations, its visible observations lie from predictions by
-    the others. Channels with fewer than 20 observations (`FEWEST`) have no bound.
+    Narrower bands are widened to it. The bound is the product of
 
-    `bank` and `channels` are those given to `ask_bank`, and `answer` is what it returned.
+    - 0.8 (`NARROWEST`);
+    - the query's standard deviation in `answer`;
+    - the 0.68 quantile of |residual| over the visible observations of the query's channel. A residual is the difference
+      from the prediction by the other observations, in predicted standard deviations.
+
+    Channels with fewer than 20 observations (`FEWEST`) have no bound. `bank` and `channels` are those given to
+    `ask_bank`, and `answer` is what it returned.
     """
     groups, lookup = bank.groups, bank.groups.lookup
     typical = bank.residual.abs().masked_fill(~groups.real, torch.nan).nanquantile(0.68, 1)
@@ -340,16 +344,20 @@ def least_half_width(bank: Bank, answer: Answer, channels: Int[Tensor, "B M"]) -
 
 
 def _nearest(bank: Bank, pairs: Tensor, times: Tensor, mean: Tensor, log_std: Tensor) -> Float[Tensor, "U m K"]:
-    """Describe the observations around each query (a time to predict at) by K numbers, which the decoder reads.
+    """Describe the observations around each query (a time to predict at) by K = 24 numbers, which the decoder reads.
 
-    - For each of the four nearest observations, two on either side: its value, how near it is, and how badly the other
-      observations of its channel predict it. All are 0 if it does not exist.
-    - The gap to the nearest observation on either side, as log1p; 0 without one.
-    - The straight line between these two; before the first or after the last observation, the value of that one.
-    - 1 between two observations, else 0; a third of the logarithm of the number of observations; and the channel's
-      hyperparameters.
+    - 12: three for each of the four nearest observations, two on either side: its value; its nearness, 1 / (1 + gap /
+      2); and its residual, how far it lies from its prediction by the other observations. All are 0 if it does not
+      exist.
+    - 2: the gap to the nearest observation on either side, as log1p; 0 without one.
+    - 1: the straight line between these two, at the query. Before the first or after the last observation it is the
+      value of that one.
+    - 2: 1 between two observations, else 0; and a third of the logarithm of the number of observations.
+    - 7: the expected hyperparameters of the channel's Gaussian processes (`Bank.described`).
 
-    Values and line are deviations from the processes' prediction at the query, in its standard deviations.
+    Gaps are in median gaps of the series. Values and the line are given as (value - mean) / standard deviation, limited
+    to ±8, with mean and standard deviation of the prediction at the query; residuals likewise, with those of their own
+    prediction.
 
     Args:
         bank: the processes, fitted to each pair of series and channel.
@@ -420,11 +428,11 @@ class AnySeries(MaskedAutoencoder):
     """
 
     def __init__(self, config: RoMAEConfig) -> None:
-        """Build the encoder, the decoder and the correction for a configuration.
+        """Build the encoder, the decoder and the `Correction` of the processes' predictions; set initial weights.
 
         Raises:
-            InputError: unless the configuration has 2 axes, 1 feature, 7 further inputs, likelihood="student_t", and
-                no neighbours.
+            InputError: unless the configuration has 2 axes, 1 feature, 7 further inputs, likelihood="student_t", and no
+                neighbours.
         """
         sizes = (config.axes, config.features, config.input_features)
         if sizes != (2, 1, TOKEN_NUMBERS - 1) or config.likelihood != "student_t" or config.neighbours:
@@ -445,7 +453,10 @@ class AnySeries(MaskedAutoencoder):
         """
         features, axes = visible.features, visible.axes
         if features != 2 or axes != 2:
-            raise InputError(f"tokens have {features} values and {axes} axes; give (value, noise) at (time, channel).")
+            raise InputError(
+                f"tokens have {features} values and {axes} axes; give two values (value, noise) at two axes "
+                "(time, channel)."
+            )
         real = visible.real
         values, noise = visible.values.double().unbind(-1)
         times, channels = _times_and_channels(visible.positions)
@@ -470,8 +481,8 @@ class AnySeries(MaskedAutoencoder):
         """Return a prediction, standardised, at each of M positions: the 3 parameters of Student's t, [B, M, 1, 3].
 
         They are explained in `likelihoods.StudentT`; the first is the mean. No argument is checked. Except in training,
-        bands have a least width (`least_half_width`), as the network learnt from functions that are exact or have
-        outliers, too, and takes small noise for none.
+        68 % bands have a least width (`least_half_width`). The network takes small noise for no noise, because it also
+        learnt from functions that are exact or have outliers.
 
         Args:
             context: the encoded visible tokens of B series, as the method `context` returns them.

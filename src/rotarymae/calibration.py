@@ -83,11 +83,11 @@ class Calibration(nn.Module):
     season: Tensor
 
     def __init__(self, outputs: int, likelihood: Likelihood) -> None:
-        """Create an unfitted calibration, which leaves predictions mostly as they are.
+        """Create an unfitted calibration: predictions follow mostly the model, with its spread.
 
-        The simple methods (such as the straight line between neighbours) have about a quarter of the weight together, a
-        distribution with a spread becomes Student's t, and a band begins to widen (`widens`) as soon as a query is
-        beyond the first or last observation.
+        The simple methods (such as the straight line between neighbours) have about a quarter of the weight together. A
+        distribution with a spread becomes Student's t. A band widens as soon as a query is beyond the first or last
+        observation (`widens`).
 
         Args:
             outputs: number of pairs of channel and value column, each of which is calibrated by coefficients of its
@@ -116,7 +116,10 @@ class Calibration(nn.Module):
     def check(self) -> None:
         """Raise InputError if loaded numbers hold NaN or infinity, or `reach` (distance) or `season` is negative."""
         if not all(part.isfinite().all() for part in self.buffers()) or self.season < 0 or (self.reach < 0).any():
-            raise InputError("the calibration is damaged: it holds NaN, infinity, or a negative `reach` or `season`.")
+            raise InputError(
+                "the calibration is damaged: it holds NaN, infinity, or a negative `reach` or `season`; copy or fit "
+                "the model anew."
+            )
 
     @property
     def answers(self) -> Likelihood:
@@ -126,7 +129,7 @@ class Calibration(nn.Module):
     def forward(
         self, parameters: Float[Tensor, "*shape P"], around: Surroundings, output: Int[Tensor, "*shape"]
     ) -> Float[Tensor, "*shape Q"]:
-        """Return the calibrated distribution of each value: its Q parameters, float64, for the likelihood `answers`.
+        """Return the calibrated distribution of each value: its Q parameters, float64, as `self.answers` reads them.
 
         The mean is a weighted mean of the model's mean and the predictions of simple methods, such as the straight line
         between neighbours. If the model predicts a spread, the distribution is a Student t (Q = 3), whose log squared
@@ -171,10 +174,10 @@ class Calibration(nn.Module):
         - First the weights of the model and of simple methods (such as the straight line between neighbours) are fitted
           by squared errors. A limit ("<5") has an error only if the mean contradicts it.
         - Then the spread is fitted by likelihood, unless the model predicts none. If there are limits, the weights are
-          fitted again here, because the mean of the measured values is not that of all.
+          fitted again in this step, because squared errors pull the mean towards the measured values.
 
-        If all values on a side (between observations, beyond them, or without any) are limits, these values are left
-        out, because any large spread makes limits likely.
+        Each value has a side: between two observations, beyond the first or last, or in a channel without any. If all
+        values of a side are limits, they are left out, because any large spread makes limits likely.
 
         Args:
             parameters: P of the model's likelihood, its prediction of each hidden value.
@@ -262,9 +265,10 @@ class Calibration(nn.Module):
     def _minimise(self, loss: Callable[[Tensor, Tensor, Tensor], Tensor], columns: slice) -> tuple[Tensor, Tensor]:
         """Fit some columns of `knots` and `offsets`, and `freedom`, by L-BFGS, and store them.
 
-        What is minimised is a loss plus penalties, which keep coefficients smooth over distance, and near the prior.
-        Meanwhile a channel is described by one trait (number) more than the stored T: 1 for series that the model was
-        trained on, else 0. Its coefficients say how the model's errors differ there, and are not stored.
+        The sum of a loss and penalties is minimised; these keep coefficients smooth over distance, and near the prior.
+        During the fit each channel has one trait (number) more than the stored T: 1 for series that the model was
+        trained on, else 0. The coefficients of this trait say how the model's errors differ there. They are returned,
+        but not stored.
 
         Args:
             loss: called with (knots, offsets, freedom); returns a scalar.
@@ -308,7 +312,7 @@ class Calibration(nn.Module):
 
 
 def prior() -> Float[Tensor, "T C"]:
-    """Return the coefficients of an unfitted `Calibration`, float64, the same near to observations and far from them.
+    """Return the coefficients of an unfitted `Calibration`, float64 [T, C], the same at any distance to observations.
 
     There is a row for each of the T traits, numbers that describe a channel. The first trait is the constant 1, and its
     row is `PRIOR`: 0, the logit of the model's weight; -3 for each of the six simple methods, which together have about

@@ -87,7 +87,7 @@ class NoObservations(InputError):
     """
 
     def __init__(self, message: object = "", reading: Any = None) -> None:
-        """Keep the message and the report on the reading of the table; the code is "no-observations"."""
+        """Store the message and `reading`, the report on how the table was read; the code is "no-observations"."""
         self.reading = reading
         super().__init__(message, code="no-observations")
 

@@ -204,8 +204,8 @@ class _PooledHead(nn.Module):
         Returns
         -------
         Tensor
-            Values [B, outputs], averaged over all members; or logits of a classifier, the logarithms of its members'
-            mean probabilities if there are several.
+            Values [B, outputs], averaged over the networks of the head (members) if it has several; or logits of a
+            classifier, the logarithms of the members' mean probabilities.
 
         Raises
         ------

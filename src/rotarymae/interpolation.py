@@ -123,8 +123,8 @@ class _Interpolating(DatasetExamples):
     def __init__(self, dataset: SeriesDataset, queries: Queries, preprocessor: ObservationPreprocessor) -> None:
         """Store S series, their queries (times to predict at), and the preprocessor without its static columns.
 
-        Batches are made by `lengths`: the number of tokens of a series' observations plus that of its queries, of which
-        at most `QUERIES_PER_PASS` count.
+        Set `lengths`, by which series are put into batches: for each series its number of tokens plus its number of
+        queries, where at most `QUERIES_PER_PASS` queries are counted.
         """
         super().__init__(dataset, preprocessor.replace(static=()))
         self.queries, self.origins = queries, preprocessor.positions.origins(dataset)
@@ -271,12 +271,12 @@ def interpolate(
 def interpolated(
     pipeline: Pipeline, dataset: SeriesDataset, X: Any, at: Any, return_std: bool = False, positions: Any = None
 ) -> Any:
-    """Predict values at given times, in all channels, laid out like the caller's series (see `Pipeline.interpolate`).
+    """Predict values at given times, in all channels; return arrays shaped as `Pipeline.interpolate` says.
 
     Args:
         pipeline: a trained one, or the shipped `any-series`.
         dataset: the series of `X`, already read.
-        X: the series as the caller gave them.
+        X: the series as the caller gave them; the shape of the result depends on their form.
         at: times for all series, or a list of arrays of times for each; None means those of the series.
         return_std: whether to return a pair of values and standard deviations.
         positions: coordinates at these times on further position axes, such as latitude; None without such axes.

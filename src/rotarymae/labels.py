@@ -193,11 +193,15 @@ class ClassLabels(Target):
     def decided(self, truth: np.ndarray, unseen: np.ndarray, config: FitConfig, reporter: Reporter) -> Self:
         """Return a copy with `weights`: the class with the largest product of probability and weight is predicted.
 
+        The rule `config.decide` sets the weights (see `decision_weights`): "accuracy" none, "balanced" the inverse
+        shares of the classes, "f1" those with the largest expected F1, "cost" `config.costs`; "auto" is "f1" or
+        "accuracy".
+
         Args:
             truth: class numbers of the training and validation series, which are counted per class.
             unseen: probabilities [n, classes] of the n validation series, by methods that have not learnt from these
                 series. Only the rule "f1" needs them; without any (n = 0) this rule warns, and gives no weights.
-            config: its `decide` is the rule ("accuracy" empties the weights), its `costs` are for the rule "cost".
+            config: has the options `decide` and `costs`.
             reporter: shows if decide="auto" becomes "f1", and the warning.
         """
         counts = np.bincount(truth, minlength=self.outputs)

@@ -44,7 +44,10 @@ class Masking:
     ratio: float | Sequence[float] = 0.75
 
     def __post_init__(self) -> None:
-        """Raise InputError for an unknown kind, or unless all shares are > 0 and < 1; keep two shares."""
+        """Check the kind and the ratio; store the ratio as a pair (smallest share, largest share).
+
+        Raises InputError for an unknown kind, or for shares that are not more than 0, less than 1 and ascending.
+        """
         choose("masking", self.kind, tuple(MASKINGS))
         object.__setattr__(self, "ratio", mask_range(self.ratio))
 
@@ -55,10 +58,11 @@ class Masking:
             tokens: the batch, B rows of N tokens; axis 0 of positions is time, and the last of several axes is the
                 channel.
             noise: function from n to uniform random numbers [B, n] in [0, 1); None means torch's global generator.
-            phase: a number from 0 to 1 for each epoch. Rows of nearly equal length then hide nearly equal shares, so
-                that a batch of them has little padding: the share goes up and down between the two numbers of `ratio`
-                as log2(tokens of the row) + phase grows. Over the epochs every row hides all shares. None draws each
-                row's share at random. There is no effect if `ratio` is one number.
+            phase: a number from 0 to 1 for each epoch, by which rows of nearly equal length hide nearly equal shares;
+                a batch of such rows then has little padding. Let x = log2(tokens of the row) + phase. The share rises
+                from the low to the high number of `ratio` and falls back each time x grows by 1. Phases that differ
+                between epochs give a row different shares. None draws each row's share at random. There is no effect
+                if `ratio` is one number.
 
         Raises:
             InputError: kind "channels" for tokens with one position axis.
@@ -101,18 +105,18 @@ def _ratio(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tensor, 
 def _blocks(tokens: Tokens, noise: Noise | None, shares: Shares) -> Bool[Tensor, "B N"]:
     """Hide blocks of consecutive tokens, like gaps in records: ceil(share · real tokens) of each row.
 
-    At least one real token of a row stays visible. All blocks of a row have one length, drawn log-uniformly from one
-    token to all that is hidden; blocks at the ends of the row and the last one that is chosen may be shorter. In a
-    random half of the rows, and in all if time is the only axis, tokens are taken in the order of time, so that a block
-    hides all channels for a stretch. In the others they are taken in the order of channel (the last axis), then time,
-    so that a block hides a stretch of one channel, or the end of one and the start of the next.
+    At least one real token (one that is not padding) of a row stays visible. All blocks of a row have one length, drawn
+    log-uniformly from one token to all that is hidden; blocks at the ends of the row and the last one that is chosen
+    may be shorter. In a random half of the rows, and in all if time is the only axis, tokens are taken in the order of
+    time, so that a block hides all channels for a stretch. In the others they are taken in the order of channel (the
+    last axis), then time, so that a block hides a stretch of one channel, or the end of one and the start of the next.
 
     Args:
         tokens: B rows of N tokens.
         noise: function from n to uniform random numbers [B, n], which decide length, offset and order of the blocks.
             None means torch's global generator.
-        shares: function that draws the share to hide (a number, or one for each row), and a random number for each
-            token.
+        shares: function without arguments. It returns the share to hide, a number or [B], and random numbers [B, N],
+            which decide the blocks that are hidden.
 
     Returns:
         The mask, True for hidden tokens; never on padding.
@@ -208,7 +212,7 @@ def split(tokens: Tokens, mask: Bool[Tensor, "B N"]) -> tuple[Tokens, Tokens]:
         raise InputError(f"the mask hides all tokens of row {int((seen == 0).nonzero()[0])}; leave one visible.")
     if all_hidden == 0:
         raise InputError(
-            "the mask hides nothing; hide a token in a row that has at least two, so that one is predicted."
+            "the mask hides nothing; hide a token of a row that has two or more, so that there is one to predict."
         )
     return compact(tokens, ~mask), compact(tokens, mask)
 

@@ -237,11 +237,11 @@ def survival_metrics(truth: np.ndarray, probabilities: np.ndarray, labels: Event
     """Score predictions of the times to an event of S series: return {metric: value}, with three metrics.
 
     - "concordance": Harrell's, of the expected times; NaN if no two series can be compared.
-    - "integrated_brier_score": mean over time, from the first to the last inner edge of the intervals that lies before
-      the longest duration; NaN without such an edge. A single interval has no inner edge: its end is used.
+    - "integrated_brier_score": mean over time, from the first to the last inner edge of the intervals. A single
+      interval has no inner edge, so its end is used. Only edges before the longest duration count; NaN without any.
     - "survival_calibration_error": mean absolute difference between the mean predicted survival and Kaplan and Meier's
-      estimate, in at most five groups of series with similar expected times, weighted by their sizes. It is taken at
-      `labels.times` up to a group's longest duration; NaN if there is no such time.
+      estimate, at `labels.times`. It is taken in at most five groups of series with similar expected times, each up to
+      its longest duration, and weighted by their sizes; NaN if there is no such time.
 
     Args:
         truth: durations and events, a structured array [S] with the fields "time" and "event".

@@ -89,7 +89,10 @@ class Pipeline:
     calibration: Calibration | None = None
 
     def __post_init__(self) -> None:
-        """Raise InputError for a model of a class that no pipeline has; set `autoencoder` to a MaskedAutoencoder."""
+        """Check the class of the model; if it is a MaskedAutoencoder, store it as `autoencoder`, too.
+
+        Raises InputError for a model of a class that no pipeline has.
+        """
         if KINDS.get(type(self.model).__name__) is not type(self.model):
             raise InputError(f"the model is a {type(self.model).__name__}; wanted one of {', '.join(KINDS)}.")
         if isinstance(self.model, MaskedAutoencoder):
@@ -169,9 +172,9 @@ class Pipeline:
         """
         if self.labels is None or not isinstance(self.model, Classifier | Regressor):
             raise InputError(
-                f"the model is a {type(self.model).__name__} and not fine-tuned; `rotarymae fit` with labels makes one "
-                "that predicts them. Without labels there are embed and, for series, interpolate, anomalies and "
-                "evaluate --horizon."
+                f"the model is a {type(self.model).__name__} and not fine-tuned, and so predicts no labels; train one "
+                "that does by `rotarymae fit` with labels. This model can be used by embed and, for series, by "
+                "interpolate, anomalies and evaluate --horizon."
             )
         return self.labels
 
@@ -550,7 +553,7 @@ class Pipeline:
             it is by how much the log-probability of the most probable class falls without the observation, in nats. For
             numbers it is how far the prediction moves, in standard deviations of the training targets, never negative.
             For times to an event it is by how much the expected time gets shorter without the observation, in its unit.
-            Only the network is asked.
+            The numbers are those of the network alone, without boosted trees.
 
         Raises
         ------
@@ -588,9 +591,9 @@ class Pipeline:
         return anomaly_score(view, view.dataset(X), on_step)
 
     def observation_scores(self, X: Any, on_step: Any = None) -> np.ndarray:
-        """Score how badly each observation is predicted from the others of its series.
+        """Score each observation by how badly the pre-trained model predicts it from other observations of its series.
 
-        Every observation is hidden once, with about a quarter of its series.
+        Each observation is hidden once, together with others: about a quarter of its series at a time.
 
         Parameters
         ----------
@@ -602,10 +605,11 @@ class Pipeline:
         Returns
         -------
         ndarray of shape [n, V]
-            Losses by the pre-trained model, for the n observations of `dataset(X)` in their order and V columns of
-            values: high for odd ones, NaN if the series has a single observation. They are negative log-likelihoods of
-            standardised values in nats, or for a model without a spread squared errors. A limit (such as <5) counts as
-            a value at the limit, or at the edge of the predicted 68 % band if that lies beyond the limit.
+            Losses for the n observations of `dataset(X)` in their order and V columns of values: high for odd ones, NaN
+            if the series has a single observation. They are negative log-likelihoods of standardised values in nats, or
+            squared errors for a model that predicts no spread. A limit that agrees with the prediction is not odd: "<5"
+            counts as the value 5, or as the lower edge of the predicted 68 % band if that is below 5. ">5" counts as 5,
+            or as the upper edge if that is above 5.
 
         Raises
         ------
@@ -917,8 +921,8 @@ class AnySeriesPipeline(Pipeline):
             X: series, as a data set, the path of a table, a data frame, arrays or lists.
 
         Returns:
-            The median absolute errors of both, in spreads of each channel, and the numbers of series; None if all
-            series have fewer than five observations.
+            The median absolute errors of both, in units of the spread of a channel's values in its series;
+            and the numbers of series. None if all series have fewer than five observations.
         """
         return beside_line(self.require_autoencoder(), self.dataset(X), self.error_columns)
 

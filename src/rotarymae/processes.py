@@ -120,12 +120,14 @@ class Fitted(NamedTuple):
 def _descriptors() -> Float[Tensor, "kernels 6"]:
     """Return six numbers that describe each kernel of the bank, as a float32 table with a row per kernel.
 
-    A kernel that is not periodic is a sum of parts of the kinds "exponential", "matern" and "square", each with a
-    length and a share of the variance. The columns of the table are
+    Averages of the rows, weighted by how well the kernels fit, describe a channel to the network. A kernel that is not
+    periodic is a sum of parts of the kinds "exponential", "matern" and "square", each with a length and a share of the
+    variance. The columns of the table are
     - 0: log(noise variance) / 3;
-    - 1 to 3: half the parts' mean log length, weighted by share; the share of "exponential" parts; the share of
-      "square" parts. All are 0 for a periodic kernel;
-    - 4 and 5: 1 if the kernel is periodic, else 0; 1 if its oscillation decays fast, else 0.
+    - 1: half the mean log length of the parts, weighted by share; 0 for a periodic kernel;
+    - 2 and 3: the share of "exponential" parts, and that of "square" parts; 0 for a periodic kernel;
+    - 4: 1 for a periodic kernel, else 0;
+    - 5: 1 for a periodic kernel that fades over 3 periods, else 0.
     """
     table = torch.zeros(BANK_SIZE, 5, dtype=torch.float64)
     for s, shape in enumerate(BANK_SHAPES):
@@ -149,7 +151,7 @@ KERNEL_DESCRIPTORS = _descriptors()
 def fit_kernels(
     times: Float[Tensor, "U n"], values: Float[Tensor, "U n"], real: Bool[Tensor, "U n"], noise: Float[Tensor, "U n"]
 ) -> tuple[Fitted, Float[Tensor, "U D"]]:
-    """Fit a Gaussian process with each kernel of the bank to the n observations of U channels, and weigh the kernels.
+    """Fit Gaussian processes to the n observations of U channels, one per kernel of a fixed bank, and weigh them.
 
     The weight of a kernel is proportional to L^0.3 (`TEMPER`), where L is the marginal likelihood of the observations.
     For a periodic kernel, L is multiplied by exp(`PERIOD_PENALTY`) before.
@@ -161,8 +163,9 @@ def fit_kernels(
         noise: noise variance of each observation, divided by the channel's mean noise variance; 1 where unknown.
 
     Returns:
-        The fitted processes; and D = 7 float32 numbers that describe each channel, means by the kernels' weights: of
-        the six `KERNEL_DESCRIPTORS` over all kernels; of the log squared amplitude over those in the processes.
+        The fitted processes; and D = 7 float32 numbers that describe each channel. These are means, weighted by the
+        kernels' weights: six of `KERNEL_DESCRIPTORS`, over all kernels; the last of the log squared amplitude, over the
+        kernels that the processes keep.
     """
     values = values * real
     periods = find_periods(times, values, real)
@@ -298,7 +301,9 @@ def shapes(distance: Float[Tensor, "U a b"], periods: Float[Tensor, "U 2"]) -> F
 def chosen_shapes(
     distance: Float[Tensor, "U a b"], periods: Float[Tensor, "U 2"], index: Int[Tensor, "U k"]
 ) -> Float[Tensor, "U k a b"]:
-    """Return the correlation of two values some time apart under k chosen shapes per channel; 1 at distance 0.
+    """Return the correlation of two values by their distance in time, for k chosen shapes per channel; 1 at distance 0.
+
+    A shape is one of the functions of distance in `shapes`.
 
     Args:
         distance: time between each of a values and each of b values, for U channels, at least 0.
@@ -330,12 +335,12 @@ def share_of_span(
 def find_periods(
     times: Float[Tensor, "U n"], values: Float[Tensor, "U n"], real: Bool[Tensor, "U n"]
 ) -> Float[Tensor, "U 2"]:
-    """Return the two periods of each of U channels whose sine waves explain the most variance, as in a periodogram.
+    """Return for each of U channels the periods of two sine waves that explain the most variance (a periodogram).
 
     Periods are in units of `times`; the one that explains more comes first. A straight line is subtracted before the
     search, which tries frequencies from 0.8 / span to `FASTEST` (0.5 cycles per unit of time). If 0.8 / span is above
     `FASTEST`, it alone is tried. The span is the time from the first to the last observation, but at least 1. The
-    second frequency is at least 1.2 / span from the first; if none that is tried is, it is 0.8 / span.
+    second frequency is at least 1.2 / span from the first; if no frequency is so far away, it is 0.8 / span.
 
     Args:
         times: of n observations of each channel, float64.
@@ -514,8 +519,9 @@ def fit_joint(
 ) -> Joint:
     """Fit Gaussian processes to all C channels of each of R series together, so that channels inform each other.
 
-    Of the S = 20 functions of time in `shapes`, the three that fit all channels best are used. Each makes two kernels,
-    with two matrices: `correlation`, whose entries off the diagonal are multiplied by 0.6 or by 0.95 (`SHRINK`).
+    There are six kernels: each of three shapes with each of two matrices of correlations between channels. The shapes
+    are the three of the S = 20 in `shapes` (functions of time) that fit the channels best. The matrices are
+    `correlation` with its entries off the diagonal multiplied by 0.6, and the same with 0.95 (`SHRINK`).
 
     Args:
         times, channels, values: the n observations of each series; channels are numbers from 0.
@@ -562,7 +568,8 @@ def fit_joint(
 def mix(first: Answer, second: Answer, share: Float[Tensor, "*shape"]) -> Answer:
     """Combine two predictions for the same times into that of their mixture.
 
-    The farther the two means are apart, the larger are the result's standard deviations and disagreement.
+    The farther the two means are apart, the larger are the standard deviations of the result, and its disagreement, the
+    spread of the means that single kernels predict.
 
     Args:
         first, second: the predictions; all their fields have the same shape.

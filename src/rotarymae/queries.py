@@ -121,7 +121,7 @@ class Queries:
         channels: Sequence[np.ndarray] | None = None,
         positions: Sequence[np.ndarray] | None = None,
     ) -> Queries:
-        """Create queries (times to predict at) from the times of each series, in each channel, without errors.
+        """Create queries (times to predict at) at the times of each series in each channel, without standard errors.
 
         In a series with channels, first come all times in its first channel, then all in its second, and so on.
 
@@ -172,10 +172,11 @@ def grid(dataset: SeriesDataset, points: int) -> Queries:
 
 
 def _single_positions(dataset: SeriesDataset, times: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Return the position of each series, which was observed at one position only, repeated for each of its times.
+    """Return positions for the times to predict at, if each series was observed at one position only.
 
-    The result is an array [q_i, P] for each series, as long as its times [q_i]. Raises InputError ("positions-needed")
-    for a series that was observed at several positions.
+    A position is P numbers besides time and channel. The position of a series is repeated for each of its times: the
+    result is an array [q_i, P] for each series, as long as its times [q_i]. Raises InputError ("positions-needed") for
+    a series that was observed at several positions.
     """
     assert dataset.positions is not None
     first = dataset.positions[dataset.offsets[:-1]]
@@ -276,12 +277,12 @@ class QueryTable:
         return self.rows.ids.tolist()
 
     def in_order(self, answers: pa.Table) -> pa.Table:
-        """Return predictions as a table whose rows, column names and further columns are those of this table of times.
+        """Return predictions laid out as this table of times: with its rows, column names and further columns.
 
-        If this table has no column of channels, each of its rows becomes one row for each channel. A column of ids,
-        times or channels is taken from `answers` if it holds texts in this table, else from this table. Dates with a
-        separate column of times of day are always this table's. A further column is left out if a column of predictions
-        has its name. If all its texts are numbers, it becomes one of numbers.
+        If this table has no column of channels, each of its rows is repeated for each channel. The ids, times and
+        channels are those of this table. A column of them that holds texts is taken from `answers`, where numbers and
+        dates have their types; but dates with a separate column of times of day stay. A further column of texts becomes
+        one of numbers if all texts are numbers. It is left out if a column of predictions has its name.
 
         Args:
             answers: a table with ids in its first column, then "time" and, if there are channels, "channel", then
@@ -341,12 +342,12 @@ class QueryTable:
         """Create from a table that holds the ids, times, channels and positions at which to predict.
 
         Args:
-            table: one row per time. Columns that are not named below are kept, for the method `in_order`.
-            layout: how the table of observations is laid out. The columns of ids, of positions besides time and of
-                times of day must have the same names here. Times are in the column that has them there, or else in
-                "time"; ISO dates are read whatever the format of times. Channels are in the column that has them there,
-                or else in "channel"; without either, each row asks for all channels. If all columns of standard errors
-                are here, too, predictions are of observations with these errors, else of the curve without noise.
+            table: one row per time. Columns that are not read here are kept, for the method `in_order`.
+            layout: how the table of observations is laid out. `table` must have its columns of ids and of positions
+                besides time, and may have its column of times of day, by the same names. The columns of times and of
+                channels may instead be called "time" and "channel". Without channels, each row asks for all channels.
+                ISO dates are read whatever the layout's format of times. If `table` has all columns of standard errors,
+                predictions are of observations with these errors, else of the curve without noise.
             name: of the table, for messages.
 
         Raises:

@@ -343,7 +343,8 @@ def _built(settings: dict[str, Any], tensors: int) -> nn.Module:
     """
     if set(settings) != {"kind", "config", "head"}:
         raise InputError(
-            f"the settings of a model are {', '.join(sorted(settings)) or 'missing'}; wanted kind, config and head."
+            f"the settings of a model are {', '.join(sorted(settings)) or 'missing'}; wanted kind, config and head. "
+            "The file is damaged, or was edited; copy the model anew."
         )
     choose("kind", settings["kind"], tuple(KINDS))
     config, head = from_fields(RoMAEConfig, settings["config"], "config"), settings["head"]
@@ -354,12 +355,14 @@ def _built(settings: dict[str, Any], tensors: int) -> nn.Module:
         )
     kind = KINDS[settings["kind"]]
     if issubclass(kind, Classifier | Regressor) == (head is None) or not isinstance(head, dict | None):
-        raise InputError(f"a {settings['kind']} cannot have the head {head!r}; the file is damaged, or was edited.")
+        raise InputError(
+            f"a {settings['kind']} cannot have the head {head!r}; the file is damaged, or was edited: copy it anew."
+        )
     members = (head or {}).get("members", 1)
     if type(members) is not int or members > tensors:
         raise InputError(
             f"the model's settings ask for {members!r} networks; wanted at most {tensors}, the number of tensors in "
-            "the file of weights."
+            "the file of weights: one of the two is damaged, or of another model; copy both anew."
         )
     with torch.device("meta"):
         return kind(config) if head is None else kind(Encoder(config), **head)
@@ -373,8 +376,8 @@ def _partners(folder: Path, labels: Labels | None) -> Predictor:
         labels: labels of the pipeline; None is refused, as partners predict labels.
 
     Raises:
-        ModelDirectoryError: files that are damaged, of another task than the labels, or with a regression's errors for
-            another number of outputs; no labels.
+        ModelDirectoryError: damaged files; partners of another task than the labels; a regression's prediction errors
+            for another number of outputs than the labels have; no labels.
     """
     try:
         partners = Predictor.load(folder)

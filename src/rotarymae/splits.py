@@ -154,7 +154,7 @@ class Fold:
     column: SplitColumn | None = None
 
     def __post_init__(self) -> None:
-        """Raise InputError for a column whose words name the parts, such as train and test."""
+        """Raise InputError for a column that names the parts, such as train and test, as folds are drawn instead."""
         if self.column is not None and self.column.named_parts() is not None:
             raise InputError(
                 f"the column {self.column.name!r} names the parts of the split (such as train), but a cross-validation "
@@ -188,9 +188,9 @@ def make_split(
     allow. A series without a label is in no part, and used for pre-training. If the column puts it with test or
     validation series, by its word, group or time, it is not used at all.
 
-    A test or validation part that is to be drawn is left empty in these cases: its share is 0; fewer than two series
-    are left; `by` is None and fewer than ten series have labels; or each series that is drawn is the last of its class.
-    Only a training part that would be empty, or without some class, is an error.
+    A test or validation part that no column names and no fold sets stays empty in these cases: its share is 0; fewer
+    than two series are left; `by` is None and fewer than ten series have labels; or each series that is drawn is the
+    last of its class. Only a training part that would be empty, or without some class, is an error.
 
     Args:
         series: number of series S.
@@ -203,10 +203,10 @@ def make_split(
 
     Returns:
         The parts, and a dictionary for metrics.json on how they were made: "by", the name of the column, or None;
-        "method", which is "random", "fold", "column" (it names the parts), "groups" or "latest"; "drawn", the parts
-        that were drawn series by series although there is a column, a list that is empty with a fold; "left_out", the
-        number of series in `Split.left_out`; "parts", {part: number of labelled series}; and with a fold its number
-        "fold" and the number of "folds".
+        "method", which is "random", "fold", "column" (it names the parts), "groups" or "latest"; "drawn", the list of
+        parts that a column left to be drawn series by series, such as ["validation"] if it names only train and test
+        ([] without a column, or with a fold); "left_out", the number of series in `Split.left_out`; "parts", {part:
+        number of labelled series}; and with a fold its number "fold" and the number of "folds".
 
     Raises:
         InputError: a share below 0 or not below 1; no series left for training, or none of a class; a labelled series
@@ -394,9 +394,9 @@ def latest(number: np.ndarray, share: float) -> int:
 def split_off(rows: np.ndarray, classes: np.ndarray | None, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Draw a random share of series; return (rest, part), the indices of those not drawn and of those drawn.
 
-    Classes keep their proportions, to whole series. They do not if there are more classes than series in the rest or in
-    the part. Every class is in the rest, because a class without training series cannot be learnt; with few series the
-    part may then be empty.
+    Each class has the same share of both, as nearly as whole series allow. Classes are ignored if there are more of
+    them than series in the rest or in the part. Then each class that the rest lacks gets a series from the part there,
+    because a class without training series cannot be learnt; with few series the part may become empty.
 
     Args:
         rows: indices of the series to draw from. Both results have them in this order.

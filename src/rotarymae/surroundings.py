@@ -65,8 +65,9 @@ def surroundings(
         season: period after which series repeat, in units of position; 0 for none.
 
     Returns:
-        For each of the V values at each query, [B, M, V, ..]: the predictions, the distance to the observations,
-        whether the query is between observations, and numbers that describe the channel.
+        For each of the V values at each query: the G predictions [B, M, V, G], the distance to the observations
+        [B, M, V], whether the query is between observations [B, M, V], and T numbers that describe the channel
+        [B, M, V, T].
     """
     features = preprocessor.features
     if preprocessor.position_names:
@@ -127,8 +128,8 @@ def a_season_away(
     (`start`, `end`).
 
     For a query before the first or after the last observation, `start` and `end` are both the time of that observation.
-    The second method then adds to the line the change of the values, a season away, from that time to the query's. If
-    several seasons are skipped to reach observations, it adds the mean slope times the duration of the further ones.
+    The second method then adds to the line the change of the values, a season away, from that time to the query's. A
+    query more than one season away skips further whole seasons, and their duration times the mean slope is added.
 
     Both predictions are averages over four seasons: the nearest two earlier and the nearest two later. A season weighs
     more if observations are close to the times that are looked up in it, and next to nothing if it has none there.
@@ -228,10 +229,10 @@ def traits(observed: Observed) -> tuple[Float[Tensor, "B E W"], ...]:
 def _surroundings_in_space(visible: Tokens, positions: Float[Tensor, "B M A"], features: int) -> Surroundings:
     """Describe what was observed near queries (positions to predict at) of series that have places as well as times.
 
-    For each value the nearest token is looked up: that with the smallest Euclidean distance over all axes of position,
-    among those in which the value was observed. All simple methods predict its value, and the side is `BETWEEN`. If the
-    value was never observed, predictions and distance are 0, and the side is `NOWHERE`. The traits are always 1, 0, 0,
-    0.
+    Only the nearest token counts here. For each value it is the one with the smallest Euclidean distance, over all axes
+    of position, among those in which the value was observed. As `guesses`, all simple methods give its value; `side` is
+    `BETWEEN`. If the value was never observed, `guesses` and `distance` are 0, and `side` is `NOWHERE`. `traits` are
+    always 1, 0, 0, 0.
 
     Args:
         visible: the visible tokens of B series.
@@ -239,7 +240,7 @@ def _surroundings_in_space(visible: Tokens, positions: Float[Tensor, "B M A"], f
         features: number V of values at the start of a token.
 
     Returns:
-        The fields that `Surroundings` lists.
+        The fields that `Surroundings` explains.
     """
     away = torch.cdist(positions.float(), visible.positions.float())
     seen = visible.observed_values[..., :features].unbind(-1)

@@ -173,9 +173,10 @@ class EventTimes(Target):
         return _event_times(targets)
 
     def for_partners(self, truth: np.ndarray) -> np.ndarray:
-        """Return what methods other than the network, such as boosted trees, learn: the class weights of `encode`.
+        """Return what boosted trees and other such methods learn: the weights of time intervals, [S, classes].
 
-        They are [S, classes]; `truth` are the events and durations of the S series.
+        A weight says whether the event fell, or may have fallen, in the interval, see `encode`. `truth` are the events
+        and durations of the S series.
         """
         return self.encode(truth)
 

@@ -158,7 +158,8 @@ def refuse_class_options(config: FitConfig, task: str) -> None:
         task: the other task, for the message, such as "a regression".
     """
     for name in config.changed(ClassificationOptions):
-        raise InputError(f"{name}={getattr(config, name)!r} is for classification only; leave it out of {task}.")
+        text = f"{name}={getattr(config, name)!r} is for classification only"
+        raise InputError(f"{text}; leave this option out for {task}.")
 
 
 def numbers_of(targets: Any, series: int) -> np.ndarray:

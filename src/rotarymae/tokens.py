@@ -295,8 +295,9 @@ def _check_shapes(values: Tensor, positions: Tensor, padding: Tensor | None, obs
         or not 1 <= observed.shape[2] <= values.shape[2]
     ):
         raise InputError(
-            f"observed is {observed.dtype} of shape {tuple(observed.shape)}; give bool [batch, tokens, k] for the "
-            f"first k of the values {tuple(values.shape)}."
+            f"observed is {observed.dtype} of shape {tuple(observed.shape)}; give bool [batch, tokens, k], True where "
+            "a value was observed, for the first k values of each token. The values have the shape "
+            f"{tuple(values.shape)}."
         )
 
 

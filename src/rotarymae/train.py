@@ -92,7 +92,7 @@ class FitResult:
 
     @property
     def result(self) -> TrainResult:
-        """Losses and totals of fine-tuning, or if there was none, of pre-training; without both, those of no steps."""
+        """Return losses and totals of fine-tuning, else of pre-training, else an empty `TrainResult`."""
         return self.finetuning or self.pretraining or TrainResult()
 
     @property
@@ -140,11 +140,11 @@ def train(
         split_by: a column, or a fold of a cross-validation, that decides which series are held out; None draws them.
         columns: layout of the table, {field of `TableSchema`: value}, which is saved with the pipeline; None keeps that
             of `start`.
-        since: [S], for `config.early`, by which the model also learns from series that are cut off early: the time of
-            each series from which these spans count, in the unit of the data set. A series with NaN is not cut off.
-            None counts from the first observations.
-        plan: has the run folder, for checkpoints, and the time of the run. The folder must be empty, or that of the
-            same run to resume. None keeps no checkpoints.
+        since: [S] times, in the unit of the data set, from which the spans of `config.early` count. The model also
+            learns from series that are cut off after these spans. A series with NaN is not cut off. None counts from
+            the first observations.
+        plan: the run folder, for checkpoints, and the limit of the run's time. The folder must be empty, or that of
+            the same run to resume. None keeps no checkpoints.
         reporter: shows progress and warnings; None shows warnings only.
 
     Returns:
@@ -410,15 +410,16 @@ def open_start(source: Any) -> Pipeline:
 
 
 def to_interpolate(config: FitConfig, dataset: AnyDataset) -> FitConfig:
-    """Adapt the options to a fit without labels, which is to interpolate: decide `neighbours`, and set windows.
+    """Return the options of a fit without labels, which learns to interpolate: set `neighbours` and windows.
 
-    `neighbours="auto"` becomes "on", or "off" for data with positions besides time and channel.
+    `neighbours="auto"` becomes "on" (the model learns what to add to the straight line between the nearest
+    observations), or "off" for data with positions besides time and channel.
 
-    Windows are the pieces into which long series are cut. They are set if `window` is None and a series is longer than
-    two of them. A window has 256 observations for each channel, or 2.5 seasons of them if that is more, but at most
-    1,024 in all. Two neighbouring windows share an eighth. `batch_size` is lowered so that a step has at most 8,192
-    observations. The reason: predictions need only what is nearby or a season away, and many small steps teach more
-    than few large ones.
+    Windows are the pieces into which long series are cut, because predictions need only what is nearby or a season
+    (period) away, and many small steps teach more than few large ones. They are set if `window` is None and a series is
+    longer than two of them. A window has 256 observations for each channel, or 2.5 seasons if these hold more, but at
+    most 1,024 in all. Two neighbouring windows share an eighth. `batch_size` is lowered so that a step has at most
+    8,192 observations.
 
     Args:
         config: options of a fit. If they start from a trained model (`pretrained`), they are returned unchanged.
@@ -696,9 +697,10 @@ def finetune(
     """Train a network that predicts labels, starting from a pre-trained encoder; return its pipeline and its losses.
 
     The network is a copy of the whole encoder (projection, [CLS] and blocks) with a new head. With tune="probe" only
-    the head is trained; of classes it is then a logistic regression, without steps, if no option of `STEPPED` is set.
-    With `config.members` above 1 several networks are trained from different seeds, and their outputs are averaged. The
-    average is better if the networks were also pre-trained from different seeds (`others`).
+    the head is trained. For classes it is then a logistic regression, fitted without training steps, unless an option
+    in `STEPPED`, such as drop, differs from its default. With `config.members` above 1 several networks are trained
+    from different seeds, and their outputs are averaged. The average is better if the networks were also pre-trained
+    from different seeds (`others`).
 
     Args:
         pretrained: a pipeline with the encoder; it is not changed.
@@ -717,8 +719,8 @@ def finetune(
         how: optional keyword arguments of `training.fit`: folder, resume, on_step and on_resume.
 
     Returns:
-        The result: its pipeline predicts labels with the network (or all networks) alone. Its losses are those of the
-        first network, but with the seconds of all. The split is not set.
+        The result. Its pipeline predicts labels with the network (or all networks) alone. Its `finetuning` has the
+        losses of the first network, and the seconds of all. Its `split` is None.
 
     Raises:
         InputError: labels that do not suit the task, such as a single class; a validation label that training lacks; a

@@ -288,10 +288,10 @@ def as_arrays(data: Any, patch_size: int | Sequence[int] | None, sample_rate: in
 
 
 def patch_shape(patch_size: int | Sequence[int], axes: int | None = None) -> tuple[int, ...]:
-    """Return the patch size as a tuple of whole numbers, one for each axis; a single number n becomes (n, n).
+    """Return the patch size as a tuple of whole numbers, one per axis; a single number n means two axes, (n, n).
 
-    `axes` is how many numbers there must be; None accepts any count. Raises InputError for a wrong count, or for
-    anything but whole numbers. That they are positive is not checked.
+    `axes` is how many axes there must be; None accepts any count. Raises InputError for another count, or for anything
+    but whole numbers. Numbers below 1 are not refused.
     """
     try:
         numbers = patch_size if isinstance(patch_size, Sequence | np.ndarray) else (patch_size, patch_size)

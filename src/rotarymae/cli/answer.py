@@ -252,7 +252,7 @@ def _model_and_table(model: Path, table: Path | None) -> tuple[Path, Path]:
 
 
 def _say_if_untrained(pipeline: Any, reporter: system.Reporter, table: Path, columns: Columns) -> None:
-    """Print, if any-series answered, that nothing was trained; also its error on hidden observations of the table.
+    """Print that the model any-series predicted without training, and its error at hidden observations of the table.
 
     The error of a straight line is printed next to it. Both errors are left out if no series has enough observations.
     To compute them, the first part of the table is read a second time. Nothing is printed for another pipeline, or if
@@ -278,15 +278,15 @@ def _answer(
     quiet: bool,
     workers: int | None = None,
 ) -> tuple[Any, system.Reporter]:
-    """Write the answers of a model for a table, or a folder of pictures or sounds, to a new file; print their number.
+    """Write a model's results for a table, or a folder of pictures or sounds, to a new file; print their number.
 
-    `predict` and `embed` also answer a folder of tables: for each of its files they write a file into the folder `out`.
+    `predict` and `embed` also take a folder of tables: for each of its files they write a file into the folder `out`.
 
     Args:
         command: the subcommand. It names the progress bar, and is recorded in a folder of outputs.
-        open_question: loads the pipeline and returns the `scale.Computation`. If `workers` is given, this is a
-            `functools.partial`: its first argument is the model's path, its keywords are the options that are recorded
-            in a folder of outputs. Each worker process calls it, too.
+        open_question: loads the pipeline and returns the `scale.Computation`, which says what to compute. If `workers`
+            is given, this is a `functools.partial`: its first argument is the model's path, its keywords are the
+            options that are recorded in a folder of outputs. Each worker process calls it, too.
         table: a file, a folder or a pattern; "-" is standard input.
         out: a .csv or .parquet file, or "-" for standard output; for a folder of tables, a folder (see `are_shards`).
         columns: the command's options on the table's layout.
@@ -295,12 +295,12 @@ def _answer(
             refuse a model of pictures or sounds.
 
     Returns:
-        The pipeline that answered, and the reporter that printed.
+        The pipeline that was used, and the reporter that printed.
 
     Raises:
-        InputError: a file `out` that exists or cannot be written; a table that cannot be read or answered; `workers`
-            other than 1 for a single file; for a model of pictures or sounds, options of tables, or `workers` None.
-        ShardsFailed: some tables of a folder cannot be answered; all others are done.
+        InputError: a file `out` that exists or cannot be written; a table that cannot be read or used; `workers` other
+            than 1 for a single file; for a model of pictures or sounds, options of tables, or `workers` None.
+        ShardsFailed: some tables of a folder cannot be used; the results of all others are written.
         RotaryMAEError, OSError: what `open_question` raises, as for a damaged model; a worker or the disk fails.
     """
     from rotarymae import scale

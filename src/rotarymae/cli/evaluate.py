@@ -164,10 +164,15 @@ def _read_series(
 def _forecast_metrics(
     model: Path, table: Path, columns: Columns, horizon: str, precision: ComputedIn, reporter: system.Reporter
 ) -> dict[str, Any]:
-    """Score forecasts of a table's values up to `horizon` ahead, such as "30" or "6h"; return the metrics.
+    """Score forecasts of a table's values up to `horizon` ahead; return the metrics as a dictionary for JSON.
 
-    The metrics are a dictionary for JSON: "series" (their number), "noun" (the word for them), "horizon" (without "+")
-    and "interpolation" ({column of values: scores}, as in metrics.json). The arguments are those of the command.
+    Its keys are "series" (their number), "noun" (the word for them), "horizon" (without "+") and "interpolation"
+    ({column of values: scores}, as in metrics.json).
+
+    Args:
+        model, table, columns, precision: as for the command `evaluate`.
+        horizon: such as "30", in the unit of the times, or "6h".
+        reporter: shows progress.
 
     Raises:
         InputError: a model without an autoencoder of series; a table or a horizon that cannot be read; no observation

@@ -89,13 +89,13 @@ class LabelOptions(LabelColumn):
             dataset, layout, table: as for `read`.
 
         Returns:
-            The column's name and its values: a number, text or None for each series, in the order of `dataset`. Dates
-            become days since 1970-01-01, and durations days. Other values become text if the column's name looks like
-            an id, such as patient_id, so that they are groups without order. None if there is no --split-by.
+            The column's name and a value for each series, in the order of `dataset`: a number, a text, or None if it is
+            missing. Dates become days since 1970-01-01, and durations days. If the column is called like an id, such as
+            patient_id, other values become text: they are groups without order. None if there is no --split-by.
 
         Raises:
-            InputError: a column that no table has, that differs within a series, or that has a value for no series;
-                dates that are not written as ISO dates, or only some with a zone; times of day.
+            InputError: a column that is in none of --labels, --objects and the table, that differs within a series, or
+                that has no value for any series; dates that are not ISO dates, or only some with a zone; times of day.
         """
         if self.split_by is None:
             return None

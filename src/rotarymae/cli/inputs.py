@@ -171,21 +171,21 @@ class LabelColumn:
         return event_times(*columns, *self.columns)
 
     def source(self, column: str, layout: tables.TableSchema, table: Path) -> tuple[tables.Source, str]:
-        """Open the first of --labels, --objects and the table of observations that has the column named `column`.
+        """Open the table that has the column `column`: --labels, else --objects, else the table of observations.
 
         Args:
-            column: the name.
-            layout: of the table of observations; it also names --objects.
-            table: the table of observations.
+            column: the name of the column.
+            layout: the layout of the table of observations; its field `objects` is the path of --objects.
+            table: the path of the table of observations.
 
         Returns:
-            The opened table, and the name of its column of ids: for the table of observations the id of `layout`, for
-            the others --label-id, both unchecked. Without --label-id the others' column is sought: the id of `layout`
-            if they have it, else the only column that looks like an id.
+            The opened table, and the name of its column of ids. For the table of observations it is the id of `layout`,
+            for the others --label-id; whether it exists is not checked. If --label-id is not given, it is for the
+            others the id of `layout` if they have it, else the only column that looks like an id.
 
         Raises:
-            InputError: no table has the column ("unknown-column"); without --label-id, no column of the others or
-                several look like ids ("unknown-column"); a table that cannot be opened.
+            InputError: no table has the column ("unknown-column"); without --label-id, no column of --labels or
+                --objects or several look like ids ("unknown-column"); a table that cannot be opened.
         """
         candidates = [(path, self.label_id or layout.id) for path in (self.labels, layout.objects) if path is not None]
         seen: list[str] = []
@@ -272,7 +272,7 @@ class FolderOptions:
 
     @property
     def given(self) -> bool:
-        """Whether TABLE is a folder of pictures or sounds."""
+        """Whether TABLE is a folder of pictures or sounds (--images, --audio)."""
         return self.images or self.audio
 
     def check(self, columns: Columns, others: dict[str, Any]) -> None:

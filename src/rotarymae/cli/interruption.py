@@ -64,15 +64,15 @@ def stopping_on_signals() -> Iterator[None]:
 
 @contextmanager
 def ending(command: str, note: str) -> Iterator[None]:
-    """Print an error or a stop of the `with` block to standard error, and exit with its code.
+    """Print why the `with` block ended, an error or a signal, to standard error; exit with the code for it.
 
     SIGINT and SIGTERM stop the block, see `stopping_on_signals`. Nothing happens after a block without an error. Errors
     that are neither the library's (`RotaryMAEError`) nor OSError pass unchanged, as does SystemExit.
 
     Args:
         command: its name, with which the text begins.
-        note: the sentence that follows "stopped by SIGINT." if `saying` has added none to the stop, such as "Nothing
-            was written."
+        note: the sentence after "stopped by SIGINT.", such as "Nothing was written." If the stop left a block of
+            `saying`, the sentence of that block is printed instead.
 
     Raises:
         SystemExit: with code 2 for refused input or options, or a damaged model; 3 if some files of a folder could not
@@ -104,9 +104,9 @@ def ending(command: str, note: str) -> Iterator[None]:
 
 @contextmanager
 def saying(advise: Callable[[], str]) -> Iterator[None]:
-    """Add a sentence, as a note, to the error or the stop by a signal that leaves the `with` block; raise it again.
+    """Add a sentence to an error that leaves the `with` block, or to a stop by a signal, and raise it again.
 
-    After a stop, `ending` prints the note; if such blocks are nested, it prints that of the innermost alone.
+    The sentence is a note (`add_note`). After a stop, `ending` prints it; of nested blocks, that of the innermost.
 
     Args:
         advise: returns the sentence; it is called only after an error or a stop.

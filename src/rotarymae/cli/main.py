@@ -45,16 +45,16 @@ COMMANDS = {
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Run the command that the arguments ask for; return None where it succeeds, and exit where it fails.
+    """Run the command that the arguments ask for; return None if it succeeds, and exit if it fails.
 
     Args:
         argv: words after "rotarymae"; None takes those of the process.
 
     Raises:
-        SystemExit: with code 2 for options that cannot be parsed; after another error, which is printed, with the code
-            that `ending` chooses: 2 for refused input or a damaged model, 128 + its number for a signal, 1 or 3 for
-            others; with 0 after a help text, except the short one of `fit --help`. An error that is neither the
-            library's nor OSError, a bug, passes.
+        SystemExit: with code 0 after a help text (but `fit --help` returns None); with code 2 for options that cannot
+            be parsed. For another error, `ending` prints it and chooses the code: 2 for refused input or a damaged
+            model, 3 if some files of a folder failed, 128 + its number for a signal, else 1. An error that is neither
+            the library's nor OSError is a bug, and is raised unchanged.
     """
     from rotarymae import __version__
 

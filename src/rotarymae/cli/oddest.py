@@ -23,7 +23,7 @@ def draw_oddest(scores: Path, picture: Path) -> None:
 
     Args:
         scores: a .csv or .parquet file that `rotarymae anomalies` has written. If it has several columns of values,
-            the first is drawn. Errors of reading it, such as OSError, pass.
+            the first is drawn. Errors of reading it, such as OSError, are not caught.
         picture: path of the PNG file.
     """
     table = pq.read_table(scores) if scores.suffix == ".parquet" else _read_csv(scores)
@@ -47,14 +47,14 @@ def _read_csv(path: Path) -> pa.Table:
 def _oddest(table: pa.Table, value: str, column: str, noun: str) -> Iterator[plots.Excerpt]:
     """Yield the three observations or stretches with the highest scores, the highest first, to be drawn.
 
-    Each comes with up to 100 observations of the same series and channel on either side, among which no other is
-    looked for. Observations without a score are passed over. So fewer than three may be yielded.
+    Each comes with up to 100 observations of the same series and channel on either side. The next ones are looked for
+    outside of these, and observations without a score are not used, so that fewer than three may be yielded.
 
     Args:
         table: what `rotarymae anomalies` has written, a row per observation; limits are marked in a column VALUE_limit.
         value, column: names of the columns of values and of scores.
         noun: "observation" or "stretch", the kind of the scores, for the title. It also says what is marked as odd: the
-            observation alone, or all observations with at least half of the stretch's score.
+            observation alone, or, among the observations that are drawn, those with at least half of its score.
     """
     names = table.column_names[:1] + [name for name in table.column_names if name == "channel"]
     codes = [table[name].combine_chunks().dictionary_encode().indices.to_numpy() for name in names]

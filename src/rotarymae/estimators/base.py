@@ -328,12 +328,12 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
     def _columns_of(self, X: Any, start: Pipeline | None) -> dict[str, Any] | None:
         """Return the layout of a training data frame, {field of TableSchema: value}, to be kept with the pipeline.
 
-        It is made of the estimator's parameters, without `errors`, which the preprocessor knows.
+        It has the estimator's parameters that name columns, but not `errors`, which the preprocessor knows.
 
         Args:
             X: the data as the caller gave them; the result is None unless they are a data frame.
-            start: the trained pipeline to start from, or None. If the command trained it, its layout is returned, with
-                the estimator's names of id, time and, if it has one, channel.
+            start: the trained pipeline to start from, or None. If `rotarymae fit` trained it, the result is its layout,
+                with the estimator's names of id, time and channel where the estimator has them.
         """
         if not is_frame(X):
             return None

@@ -89,7 +89,7 @@ class RoMAEInterpolator(_Unsupervised):
         super()._keep(pipeline)
 
     def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn's tags of the estimator: it answers before `fit`, too."""
+        """Return scikit-learn's tags of the estimator, with `requires_fit` False: it predicts before `fit`, too."""
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
         return tags
@@ -107,7 +107,10 @@ class RoMAEInterpolator(_Unsupervised):
         return replace(Pipeline.load(ANY_SERIES), columns={"errors": self._columns().errors})
 
     def predict(self, X: Any, at: Any = None, return_std: bool = False, positions: Any = None) -> Any:
-        """Predict values of the series at other times, in their units; before `fit` by any-series, with a warning.
+        """Predict values of the series at other times, in the units of the values.
+
+        Before `fit`, any-series predicts: a model, shipped with the library, that was trained on random functions. A
+        warning then says so.
 
         Parameters
         ----------
@@ -142,12 +145,14 @@ class RoMAEInterpolator(_Unsupervised):
         return interpolated(pipeline, self._dataset(X, pipeline), X, at, return_std, positions)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return R² at a quarter of each series, always the same, which is hidden and predicted from the rest.
+        """Hide a quarter of each series, predict it from the rest, and return R² of these predictions.
 
-        The quarter is drawn at random; for a model that learnt to forecast (`masking="future"`) it is the latest one.
-        R² is computed from standardised values, gross outliers limited as in the model's input, all channels and value
-        columns together. Limits (censored values such as <5) and series of one observation do not count. 1 is perfect,
-        0 as good as the mean. Before `fit` any-series predicts, with a warning.
+        R² is 1 for perfect predictions, and 0 for those as good as the mean. It is computed from standardised values,
+        all channels and value columns together; gross outliers are limited as in the model's input. Limits (censored
+        values such as <5) and series of one observation do not count.
+
+        The same observations are hidden in each call: random ones, or the latest ones for a model that learnt to
+        forecast (`masking="future"`). Before `fit` the shipped model any-series is scored, with a warning.
 
         Parameters
         ----------

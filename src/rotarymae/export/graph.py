@@ -64,7 +64,7 @@ class Program(nn.Module):
         return ("time", "values", *self._axes(), "mask")
 
     def _axes(self, prefix: str = "") -> tuple[str, ...]:
-        """Return (PREFIXchannel, PREFIXposition), names of inputs, without those that the model does not read."""
+        """Return the names of the inputs for channels and positions that the model reads, `prefix` put before each."""
         channel = () if self.preprocessor.channel_names is None else (f"{prefix}channel",)
         return (*channel, f"{prefix}position") if self.preprocessor.position_names else channel
 

@@ -57,7 +57,10 @@ class Partner(Protocol):
 
     @classmethod
     def note(cls, dataset: AnyDataset, static: Sequence[str]) -> str:
-        """Return what a user should know of how the method reads the data and these static columns; "" for nothing."""
+        """Return what a user should know of how the method reads the data and these static columns; "" for nothing.
+
+        This base method returns "".
+        """
         return ""
 
     @classmethod

@@ -62,14 +62,14 @@ def _seasonal_naive(queries: Floats, times: Floats, values: Floats, season: floa
 
 
 def _drift(queries: Floats, times: Floats, values: Floats, season: float) -> Floats:
-    """Extend the line through the first and the last observation; of equal times, its slope is 0."""
+    """Predict values on the line through the first and last observation; the last value if their times are equal."""
     span = times[-1] - times[0]
     slope = (values[-1] - values[0]) / span if span > 0 else 0.0
     return values[-1] + slope * (queries - times[-1])
 
 
 def _last_value(queries: Floats, times: Floats, values: Floats, season: float) -> Floats:
-    """Return the last observed value; before all observations, the first one."""
+    """Return the last value observed up to each query time; before all observations, the first. Ignore `season`."""
     return values[np.searchsorted(times, queries, side="right").clip(1) - 1]
 
 
@@ -124,8 +124,8 @@ def predict_simply(
     """
     if not np.array_equal(np.asarray(visible.ids), np.asarray(hidden.ids)):
         raise InputError(
-            f"visible and hidden must hold the same series ids in the same order, and begin with {visible.ids[:3]} and "
-            f"{hidden.ids[:3]}; select the same series of both."
+            "visible and hidden must hold the same series ids in one order; their ids begin with "
+            f"{visible.ids[:3]} and {hidden.ids[:3]}; select the same series of both."
         )
     seen, hidden_rows, means = SeriesRows.of(visible), SeriesRows.of(hidden), channel_means(train)
     start = means[hidden_rows.channels]

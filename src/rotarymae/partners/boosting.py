@@ -337,7 +337,10 @@ class BoostedFeatures(Partner):
 
     @classmethod
     def note(cls, dataset: AnyDataset, static: Sequence[str]) -> str:
-        """Say whether series are read as light curves, and which of the static columns correct them; "" if not."""
+        """Return a sentence on the filters of light curves, and the `static` columns that correct their fluxes.
+
+        Return "" if the series are not read as light curves.
+        """
         sources = None if dataset.kind == "patches" else find_sources(dataset, static)  # pyright: ignore
         return "" if sources is None else sources.note
 
@@ -443,9 +446,9 @@ def _with_copies(dataset: SeriesDataset, copies: int, seed: int) -> tuple[Series
 def series_features(
     dataset: AnyDataset, static: tuple[StaticColumn, ...], known: tuple[str, ...] | None = None
 ) -> tuple[Floats, tuple[str, ...]]:
-    """Compute features [S, F] of S series for boosted trees; return them, and the names of those of observations.
+    """Compute features [S, F] of S series for boosted trees; return them, and the names of the first columns.
 
-    Features of observations are the first columns; those of static columns follow, and have no names here.
+    The first columns summarise the observations. Those of static columns follow, and have no names here.
 
     Args:
         dataset: the S series or arrays, with the values of the static columns.
@@ -466,8 +469,8 @@ def series_features(
             *([f"unknown {listed(others, 3)}"] if others else []),
         ]
         raise InputError(
-            f"the series have {len(names)} features; wanted the {len(known)} of training, in their order: "
-            f"{', '.join(differ) or 'the order is another'}. Give the same channels and value columns as in training."
+            f"the series have {len(names)} features; wanted the {len(known)} of training, in their order "
+            f"({', '.join(differ) or 'the order is another'}). Give the same channels and value columns as in training."
         )
     if not static:
         return observed, names

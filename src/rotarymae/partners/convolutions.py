@@ -115,6 +115,9 @@ class RandomConvolutions(Partner):
     ) -> Self:
         """Draw thresholds, and which variables each kernel reads; fit a ridge regression from features to classes.
 
+        The ridge penalty, and the factor that turns the regression's outputs into logits, are chosen by the predictions
+        of each series by a fit to the others.
+
         Args:
             task: not read; "classification" is the only task.
             dataset: S sounds or series, for which `suits` is True.
@@ -204,7 +207,7 @@ class RandomConvolutions(Partner):
 
 
 def _points(dataset: Any) -> float:
-    """Return the median length of the series or sounds of a data set, in points of the grid.
+    """Return the median length of the series or sounds of a data set, in points of time.
 
     A series has as many points as different times. A sound has one point for every two frames of its spectrogram; the
     median of sounds is rounded down.

@@ -57,14 +57,14 @@ def resolve(by: str, counts: NDArray[np.integer]) -> str:
 def decision_weights(
     by: str, counts: NDArray[np.integer], probabilities: Floats, costs: Sequence[float] = ()
 ) -> tuple[float, ...]:
-    """Return the weights of K classes with which `decide` chooses a class by the rule `by`; () means equal weights.
+    """Return the K class weights by which `decide` multiplies probabilities for the rule `by`; () means equal weights.
 
     Args:
-        by: the rule. "accuracy": equal weights; "balanced": each class's weight is the inverse of its share of the
-            training series; "f1": the weights with the largest expected F1; "cost": the weights are `costs`; "auto":
-            "f1" or "accuracy" (see `resolve`).
-        counts: [K] number of training series of each class; in weights 0 counts as 1.
-        probabilities: [S, K] of series that training did not see; only "f1" reads them, and returns () if S is 0.
+        by: the rule. "accuracy": equal weights; "balanced": the inverse of each class's share of the training series;
+            "f1": the weights with the largest expected F1; "cost": the weights are `costs`; "auto": "f1" or "accuracy"
+            (see `resolve`).
+        counts: [K] number of training series of each class; a class without series counts as if it had one.
+        probabilities: [S, K] of series that training did not see. Only "f1" reads them; without series it returns ().
         costs: [K] positive numbers, which only "cost" reads.
     """
     by = resolve(by, counts)
@@ -81,9 +81,9 @@ def decision_weights(
 def _best_for_f1(share: Floats, probabilities: Floats) -> Floats:
     """Return the weights [K] of K classes with which `decide` gets the largest expected F1; the largest weight is 1.
 
-    First each class gets a factor, with which its mean probability is its share in training. Then weights are tried
-    that favour rare classes more and more: (1 / share) to the powers `EXPONENTS`, from 0 to 1.5. The best ones, times
-    the factors, are returned.
+    First, each class gets a factor that makes its mean probability equal to its share in training. Then weights are
+    tried that favour rare classes more and more: (1 / share) to the powers `EXPONENTS`, from 0 to 1.5. The weights with
+    the largest F1, times the factors, are returned.
 
     F1 is that of the rarer of two classes, or the mean over more. It is computed from expected counts, in which a
     series belongs to class k with its probability. With true classes, the best weights for a rare class would be mostly

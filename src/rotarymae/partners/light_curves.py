@@ -62,7 +62,7 @@ class Sources(NamedTuple):
     columns: tuple[str, ...]
 
     def select(self, series: slice) -> Sources:
-        """Return what is known of some of the sources."""
+        """Return the facts about the sources of the series in a slice; the filters stay the same."""
         redshift = None if self.redshift is None else self.redshift[series]
         return self._replace(redshift=redshift, reddening=self.reddening[series])
 
@@ -98,7 +98,7 @@ class Curves(NamedTuple):
 
 
 def find_sources(dataset: SeriesDataset, static: Iterable[str]) -> Sources | None:
-    """Return what the table knows of its light curves' sources; None if it holds no light curves.
+    """Return filters, redshift and reddening of the light curves in a data set; None if it holds no light curves.
 
     It holds some if
     - the first value column is named after a flux and has standard errors;
@@ -106,7 +106,7 @@ def find_sources(dataset: SeriesDataset, static: Iterable[str]) -> Sources | Non
       as PLAsTiCC has them for u to y.
 
     The redshift is the first column in `static` that holds numbers and is named after one (z, redshift, z_spec,
-    hostgal_photoz ..), the reddening likewise (EBV, mwebv, E(B-V)).
+    hostgal_photoz ..). The reddening is found in the same way (EBV, mwebv, E(B-V)).
     """
     first, channels = dataset.value_names[0], [str(one) for one in dataset.channel_names or ()]
     if set(channels) == set(map(str, range(len(FILTERS)))):
@@ -128,12 +128,13 @@ def find_sources(dataset: SeriesDataset, static: Iterable[str]) -> Sources | Non
 def curve_features(
     series: Integers, channels: Integers, times: Floats, x: Floats, e: Floats, sources: Sources, size: int
 ) -> dict[str, Floats]:
-    """Return features of a light curve of all filters, with the help of a smooth curve through the fluxes.
+    """Return features of light curves, from all filters of each together, by a smooth curve through the fluxes.
 
     The smooth curve is a Gaussian process. The covariance of two fluxes is s² m(days / T) m(|log(wavelength ratio)| /
     W), with Matérn's function m(u) = (1 + sqrt(3) u) exp(-sqrt(3) u), and s² = mean(x²) - mean(e²). T is one of 5, 12,
-    30, 75 and 180 days, and W 0.3 or 0.9, whichever make the fluxes likeliest. Its peak is that of its sum over g, r
-    and i. A series with more than 100 observations is represented by the 50 of largest x / e and 50 of the others.
+    30, 75 and 180 days, and W 0.3 or 0.9, whichever make the fluxes likeliest. The peak is the time at which the
+    curve's sum over g, r and i is largest. If a series has more than 100 observations, the curve is fitted to the 50 of
+    largest x / e and 50 of the others.
 
     With a redshift, the curve is that of the source at rest: days and wavelengths are divided by 1 + redshift, and
     fluxes are multiplied by the squared luminosity distance (flat universe, 30 % matter) over 1 + redshift. Fluxes are
@@ -141,14 +142,15 @@ def curve_features(
 
     - The observations of 4 days are joined into one point, with the brightness sum(w p x) / sum(w p²) and the error
       sum(w p²)^-½. p is the smooth curve's flux in the filter at the peak, over that of g, r and i together, limited to
-      0.02 to 3, and w is 1 / (e² + (x / 20)²). The points have all features of a channel, with times from the peak.
+      0.02 to 3, and w is 1 / (e² + (x / 20)²). All features of a channel are computed from these points, with times
+      counted from the peak.
     - "evidence" is log(likelihood of the fluxes / their likelihood as noise), "evidence per observation" that over n;
       "log days" and "log ratio" are the means of log(T) and log(W), weighted by likelihood; "log scale" is log(s), and
       "misfit" mean(((x - smooth curve) / e)²).
-    - "temperature .. of" describes the points of a span of days from the peak: "all" -60 to 200, "rise" -60 to -5,
-      "peak" -15 to 15, "fall" 10 to 40, "late" 30 to 90, "end" 80 to 200; "temperature .. at" the smooth curve in six
-      filters at a day, with its error and 5 % of the brightest filter. For "temperature", "error", "misfit" and
-      "strength" see `temperatures`.
+    - "temperature .. of" describes the observations of a span of days from the peak: "all" -60 to 200, "rise" -60 to
+      -5, "peak" -15 to 15, "fall" 10 to 40, "late" 30 to 90, "end" 80 to 200. "temperature .. at" describes the smooth
+      curve on a day in six filters; 5 % of the brightest filter are added to its error, as a variance. There are
+      "temperature", "error of temperature", "misfit" and "strength", see `temperatures`.
 
     Args:
         series, channels: int [n], index of each observation's series, ascending, and of its channel.
@@ -157,8 +159,8 @@ def curve_features(
         size: number of series, S.
 
     Returns:
-        {name of the feature: numbers [S]}, NaN for series that have fewer than 3 observations, or lack a redshift if
-        others have one.
+        {name of the feature: numbers [S]}. All but "count" and "strength", which are 0, are NaN for series that have
+        fewer than 3 observations, or lack a redshift if others have one.
     """
     z = np.zeros(size) if sources.redshift is None else np.maximum(sources.redshift, LEAST_REDSHIFT)
     at = np.flatnonzero(np.isfinite(x) & (e > 0) & np.isfinite(z)[series])
@@ -221,7 +223,7 @@ def strongest(series: Integers, strength: Floats) -> Integers:
 
 
 def _firsts(series: Integers) -> tuple[Integers, Integers]:
-    """Return the index of the first observation of each series, and the number of its observations, by series."""
+    """Return, from ascending series numbers [n], the index of each series' first observation and its count, [S]."""
     count = np.bincount(series)
     return np.cumsum(count) - count, count
 
@@ -331,14 +333,15 @@ def temperatures(
 ) -> dict[str, Floats]:
     """Return the temperature of the black body that explains the fluxes of each series.
 
-    All points of a series share the temperature T, and each has a brightness b of its own, at least 0. "temperature" is
-    the mean of log10(T), T from 3,000 to 80,000 K, weighted by exp(-chi² / 2), chi² = sum(w (x - b p)²), where p is
-    Planck's law at T; "error of temperature" is its standard deviation; "misfit" is the least chi² per degree of
-    freedom; "strength" is sqrt(sum(w x²) - least chi²).
+    Fluxes are grouped into points, such as those of about one time in several filters. All points of a series share the
+    temperature T, and each has a brightness b of its own, at least 0. "temperature" is the mean of log10(T), T from
+    3,000 to 80,000 K, weighted by exp(-chi² / 2), chi² = sum(w (x - b p)²), where p is Planck's law at T; "error of
+    temperature" is its standard deviation; "misfit" is the least chi² per degree of freedom; "strength" is
+    sqrt(sum(w x²) - least chi²).
 
     Args:
-        point, series: int [n], the number of each flux's point, ascending; and of its series, 0 .. size - 1. A point
-            belongs to one series.
+        point: int [n], the number of each flux's point, ascending. A point belongs to one series.
+        series: int [n], the number of each flux's series, 0 .. size - 1.
         wavelength: [n], in units of 300 nm, where the light was emitted.
         x, w: [n] fluxes, and their weights, 1 / variance.
         size: number of series.

@@ -296,7 +296,7 @@ def fit_partners(
             continue
         try:
             if task == "classification" and len(np.unique(truth[train])) < outputs:
-                raise InputError("a class has no labelled series among those to train on; label more of it")
+                raise InputError("a class has no labelled series in the training part; label more series of this class")
             if note := kind.note(whole, [column.name for column in static]):
                 reporter.say(f"{kind.title}: {note}")
             with reporter.bar(kind.title) as on_step:

@@ -73,10 +73,10 @@ class Preprocessor(nn.Module):
         return Windows.cut(dataset, self.window, self.overlap)
 
     def units(self, tokens: Tokens) -> Tokens:
-        """Return the tokens [B, N] as K units [B, K] that pre-training can hide one by one; a unit is a token, too.
+        """Split tokens [B, N] into the K units [B, K] that pre-training hides one by one; return the units as tokens.
 
-        This base method returns `tokens` themselves: each is hidden as a whole. If a token holds several values that
-        are hidden separately, a subclass returns one token for each value.
+        This base method returns `tokens` unchanged: each token is one unit. If a token holds several values that are
+        hidden separately, a subclass returns one unit per value.
         """
         return tokens
 

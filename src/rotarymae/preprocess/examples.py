@@ -122,7 +122,8 @@ class DatasetExamples:
     def _augmented(self, tokens: Tokens, index: np.ndarray, epoch: int) -> Tokens:
         """Apply the augmentations that are on: cut series, drop values, drop tokens, add noise; return the tokens.
 
-        What is drawn for a member depends on the seed, the epoch and the member's number in `index`, int [B], alone.
+        `index`, int [B], is the number of each row's series or array in the data set. The random numbers of a row
+        depend only on this number, the seed and the epoch.
         """
 
         def draw(stream: int) -> Noise:

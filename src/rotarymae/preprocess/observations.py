@@ -69,7 +69,7 @@ class Inputs:
 
     @property
     def width(self) -> int:
-        """Number E of further inputs of a token: length of the one-hot vector, plus one per pair (value, error)."""
+        """Number E of a token's inputs besides its values: the channel's one-hot vector, and one per (value, error)."""
         return self.channels + len(self.signal_to_noise)
 
     def compute(
@@ -77,7 +77,8 @@ class Inputs:
     ) -> Float[Tensor, "*shape E"]:
         """Return the E further inputs of each observation, float64.
 
-        The one-hot channel comes first, then a number for each pair of `signal_to_noise`.
+        The one-hot channel comes first, then asinh(value / standard error) for each pair of columns in
+        `signal_to_noise`; it is 0 where the error is missing or not above 0.
 
         Args:
             values: W columns in the table's units, those of standard errors among them.
@@ -218,7 +219,8 @@ class ObservationPreprocessor(Preprocessor):
             inputs: what a token holds in addition to its values, from `Inputs.fit`; None means nothing.
             join_times: True makes one token for each time, False one for each observation.
             errors: columns of standard errors, one for each other value column.
-            settings: window and overlap.
+            settings: the fields `window` (observations of a piece into which long series are cut; not set: none) and
+                `overlap` (observations that two pieces share at least).
 
         Raises:
             InputError: `join_times` without channels, or with further inputs, errors or limits ("<5"); `errors` that
@@ -244,8 +246,8 @@ class ObservationPreprocessor(Preprocessor):
             )
         if join_times and inputs is not None and inputs.width:
             raise InputError(
-                f"join_times already says what the model reads of each time; leave out {inputs.describe()}, or "
-                "join_times."
+                f"join_times fixes what a token holds, and further inputs are given ({inputs.describe()}); leave out "
+                "these inputs, or join_times."
             )
         values = ValueScaling.fit(dataset, transforms)
         positions = PositionScaling.fit(dataset, time_unit, origin)
@@ -291,7 +293,8 @@ class ObservationPreprocessor(Preprocessor):
         """Number E of inputs of a token that are not predicted: one for each error column, and those of `inputs`.
 
         If training had limits ("<5"), there is one more for each value, which says whether it is a limit. With
-        `join_times` E is 2 V instead: for each of V values, whether it is new, and how recent it is.
+        `join_times` E is 2 V instead: for each of V values, whether it was observed at the token's time or carried
+        forward from an earlier one, and how recent it is.
         """
         if self.join_times:
             return 2 * self.features
@@ -337,9 +340,10 @@ class ObservationPreprocessor(Preprocessor):
         )
 
     def tokens_of(self, dataset: SeriesDataset, index: np.ndarray) -> Tokens:
-        """Return the tokens of the series at `index`, int [B]; some may be hidden before `complete` is called.
+        """Return the tokens of the series at `index`, int [B], before any is hidden.
 
-        They are padded at the end to the longest series. Raises InputError for NaN or infinity.
+        They are padded at the end to the longest series. Hide some if wanted, then call `complete`, which adds what
+        depends on the visible ones. Raises InputError for NaN or infinity.
         """
         tokens = self.tokens(self.rows(dataset, index))
         length = int(tokens.real.sum(1).max())  # joined times are fewer than observations
@@ -356,11 +360,17 @@ class ObservationPreprocessor(Preprocessor):
         return self.complete(self.tokens(rows))
 
     def tokens(self, rows: Rows) -> Tokens:
-        """Turn observations into tokens as they are before any is hidden, without a check for NaN and infinity.
+        """Turn observations into tokens, before any is hidden; NaN and infinity are not refused.
 
-        A token has V standardised values. Then come, if the model reads them, the logarithms of their errors, the
-        further `inputs`, and -1, 0 or 1 for each value (`sides`). With `join_times` a token has the values of all
-        channels that were observed at its time; `complete` adds what was observed before.
+        A token holds, in this order:
+
+        - V standardised values;
+        - the logarithms of their standard errors, if the model reads errors;
+        - the further `inputs`, if there are any;
+        - -1, 0 or 1 for each value (`sides`), if the model reads limits ("<5").
+
+        With `join_times` a token has the values of all channels that were observed at its time. After hiding,
+        `complete` adds earlier values.
         """
         real, width = rows.real, len(self.value_names)
         values = torch.where(real[..., None], rows.values.double(), 0.0)
@@ -394,11 +404,11 @@ class ObservationPreprocessor(Preprocessor):
         return value_tokens(tokens, len(self.value_columns)) if self.join_times else tokens
 
     def complete(self, tokens: Tokens) -> Tokens:
-        """Add to the visible tokens what must be computed after hiding.
+        """Add to the visible tokens what is computed only after the other tokens were hidden; return the tokens.
 
-        With `join_times` they get every channel's latest value at each time, whether it is new, and how recent it is.
-        If the model reads limits ("<5"), they get `observed`, False for limits and True for measured values, so that a
-        limit is not taken for the value of a neighbour. Otherwise `tokens` are returned.
+        If the model reads limits ("<5"), they get `observed`, False for limits and True for measured values, so that no
+        query takes a limit for a measured neighbour. Else, with `join_times`, they get every channel's latest value at
+        each time, whether it is new, and how recent it is (`carry_forward`). Else `tokens` are returned unchanged.
         """
         if self.limits:
             return replace(tokens, observed=self.sides(tokens) == 0, check_values=False)
@@ -625,6 +635,6 @@ def refuse_negative(dataset: SeriesDataset, errors: tuple[str, ...]) -> None:
             series = int(np.searchsorted(dataset.offsets, at, side="right")) - 1
             raise InputError(
                 f"the error {errors[v]!r} of series {plain(dataset.ids[series])!r} at time {dataset.times[at]:.6g} is "
-                f"{dataset.values[at, rest + v]:.6g}; an error is not negative. If this means that the error is not "
-                "known, leave these rows out or fill in a large one."
+                f"{dataset.values[at, rest + v]:.6g}; a standard error is not negative. If this number means that the "
+                "error is not known, leave these rows out, or replace it by a large error."
             )

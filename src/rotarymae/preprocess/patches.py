@@ -51,7 +51,7 @@ class PatchPreprocessor(Preprocessor):
         Raises InputError for a patch size or number of channels below 1.
         """
         if self.channels < 1:
-            raise InputError(f"there are {self.channels} channels; wanted at least 1.")
+            raise InputError(f"the number of channels is {self.channels}; give arrays with at least 1 channel.")
         if not self.patch_size or min(self.patch_size) < 1:
             raise InputError(f"patch_size is {self.patch_size}; wanted a number of at least 1 for each axis.")
         for name in ("mean", "std"):  # NaN until they are fitted or loaded

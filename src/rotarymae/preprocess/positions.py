@@ -44,7 +44,7 @@ class PositionScaling(nn.Module):
     training_reach: Tensor
 
     def __init__(self, columns: int = 0, origin: Origin = "first") -> None:
-        """Create a scaling for time and `columns` further positions, whose statistics are NaN until they are loaded."""
+        """Create a scaling of time from `origin` and `columns` more positions; statistics are NaN until loaded."""
         super().__init__()
         self.origin = origin
         for name, size in (("units", columns + 1), ("column_origins", columns), ("training_reach", columns + 1)):
@@ -89,8 +89,8 @@ class PositionScaling(nn.Module):
             scaling.training_reach[:] = torch.from_numpy(scaling.reaches(dataset).max(axis=0))
         if scaling.reach > np.finfo(np.float32).max:
             raise InputError(
-                f"times lie up to {scaling.reach:.2g} units of {scaling.unit:g} from their origin, which does not fit "
-                "into 32 bits; choose a larger unit, by time_unit or in the table."
+                f"times lie up to {scaling.reach:.2g} units of {scaling.unit:g} from their origin, more than a number "
+                "of 32 bits can hold; choose a larger unit, by time_unit or in the table."
             )
         apart = float(np.spacing(np.float32(scaling.reach)))
         if apart > COARSE:
@@ -120,7 +120,9 @@ class PositionScaling(nn.Module):
         return first
 
     def origins_of_rows(self, times: Float[Tensor, "B N"], real: Bool[Tensor, "B N"]) -> Float[Tensor, "B 1"]:
-        """Return the origins, as in `origins`, of B padded series: the time to subtract, [B, 1] in the table's unit.
+        """Return the origin of each of B padded series, the time to subtract: [B, 1] in the table's unit.
+
+        It is that of `origins`: 0 if `origin` is "zero", else the earliest time that is not a stray one.
 
         Args:
             times: N times of each row in the table's unit, in any order.
@@ -163,7 +165,8 @@ class PositionScaling(nn.Module):
     ) -> Float[Tensor, "B N A"]:
         """Scale N times and P further columns in each of B rows to positions on A = 1 + P axes, float64, time first.
 
-        A position is (number - origin) / unit. Except `origins`, which are of time, both are those of the training set.
+        A position is (number - origin) / unit. The units are those of the training set, as are the origins of the
+        further columns. The origins of time are given by `origins`.
 
         Args:
             times: in the table's unit.

@@ -197,10 +197,10 @@ class ValueScaling(nn.Module):
 
     @numpy_too
     def bounded(self, scaled: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
-        """Move standardised values beyond the bound of their channel to it; return float64 [..., V].
+        """Limit standardised values to the bounds of their channel; return float64 [..., V].
 
-        The bound is that of `transform`, so that a model sees no value beyond it in training. Columns with "none" are
-        unchanged.
+        The bounds are those of `transform`. A model's predictions are limited to them, too, so that none lies beyond
+        all values that it saw in training. Columns with the transform "none" are unchanged.
 
         Args:
             scaled: V standardised values in each row.
@@ -280,12 +280,12 @@ def _bend(u: Float[Tensor, "*shape"], knee: Float[Tensor, "*#shape"]) -> Float[T
 
 
 def _unbend(y: Float[Tensor, "*shape"], knee: Float[Tensor, "*#shape"]) -> Float[Tensor, "*shape"]:
-    """Invert `_bend`: return the number u for which `_bend` returns y.
+    """Return the number that `_bend` compressed to y: y up to ±knee, and ±(knee + sinh(|y| - knee)) beyond it.
 
     To avoid overflow, a |y| of more than knee + 80 (`MAX_EXPONENT`) counts as knee + 80.
 
     Args:
-        knee: at least 0.
+        knee: that of `_bend`, at least 0.
     """
     beyond = (y.abs() - knee).clamp(0.0, MAX_EXPONENT)
     sinh = (beyond.exp() - (-beyond).exp()) / 2  # ONNX programs have none of float64
@@ -293,7 +293,10 @@ def _unbend(y: Float[Tensor, "*shape"], knee: Float[Tensor, "*#shape"]) -> Float
 
 
 def _extreme(part: Float[Tensor, " n"]) -> float:
-    """Return the 99.9 % quantile of |values|, rounded down to one of them: of 2 to 1,000 values the second largest."""
+    """Return how large the extreme values are: the 99.9 % quantile of |values|, rounded down to one of them.
+
+    It is the second largest of 2 to 1,000 values.
+    """
     return float(np.quantile(part.abs().numpy(), EXTREME, method="lower"))
 
 

@@ -240,7 +240,8 @@ def verdict(promise: float, share: float, points: int) -> str:
 def _class_predictions(outcome: Outcome) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """Return true classes int [n], predicted classes int [n] and probabilities [n, K] of the n scored series.
 
-    Classes are numbers from 0, indices into the K `outcome.classes`. Returns None if the run predicts no classes.
+    Classes are numbers from 0, indices into the K `outcome.classes`. Returns None if the run predicts no classes, or
+    has no labels.
     """
     labels: Any = outcome.pipeline.labels
     if not outcome.classes or outcome.predicted is None or outcome.labels is None:

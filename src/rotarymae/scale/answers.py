@@ -79,7 +79,9 @@ def embeddings(
     stage: ModelStage = "pretrained",
     precision: Precision = "auto",
 ) -> Computation:
-    """Return the `Computation` of the embedding of each series: a row e0, e1, ... (float32).
+    """Return a `Computation` that embeds each series of a table as a vector.
+
+    Its function `answer` returns one row per series, with the columns e0, e1, ... (float32).
 
     Args:
         model: a pipeline, which is used as it is; or the folder or name of one, which is loaded.
@@ -116,11 +118,14 @@ def embeddings(
 def predictions(
     model: Any, predictor: str = "auto", anomaly_score: bool = False, precision: Precision = "auto"
 ) -> Computation:
-    """Return the `Computation` of the prediction of each series: class, number or time to event.
+    """Return a `Computation` that predicts a class, a number or a time to event for each series of a table.
 
-    Its answers have one row per series, with the columns of `prediction_columns`: "predicted" ("predicted_0" and so on
-    for several numbers). Classes also have "probability_NAME" for each; numbers the edges of the 90 % interval, if the
-    pipeline has intervals; times to an event "survival_TIME" at some times.
+    Its function `answer` returns one row per series. The columns (see `prediction_columns`) are "predicted", or for
+    several numbers "predicted_0", "predicted_1" and so on, and
+
+    - for classes "probability_NAME" of each;
+    - for numbers the edges of the 90 % interval, if the pipeline has intervals;
+    - for times to an event "survival_TIME", the probability that the event comes later, at some times.
 
     Args:
         model: a pipeline; or the folder or name of one, which is loaded by `rotarymae.load`.
@@ -173,14 +178,17 @@ def _anomaly_scores(pipeline: Pipeline) -> Computation:
 
 
 def anomalies(pipeline: Pipeline) -> Computation:
-    """Return the `Computation` of how unusual each observation is, given the rest of its series.
+    """Return the `Computation` (work to be done on a table of any size) that scores how unusual each observation is.
 
-    Its answers have one row per observation, with the columns "time", "channel" (if there are channels), the values,
-    their limits ("NAME_limit", if there are limits), and two scores for each value column: "anomaly_score" for the
-    observation alone (see `Pipeline.observation_scores`) and "stretch_score" for the stretch around it (see
-    `Pipeline.stretch_scores`). They are empty where there is no score. With several value columns they are called
-    "NAME_anomaly_score" and "NAME_stretch_score". Raises InputError for a pipeline without an autoencoder; one of
-    pictures or sounds is refused when scores are computed.
+    Its output has one row per observation, with the columns "time", "channel" (if there are channels), the values,
+    their limits ("NAME_limit", if there are limits), and two scores for each value column:
+
+    - "anomaly_score" of the observation alone, given the others of its series (see `Pipeline.observation_scores`);
+    - "stretch_score" of the run of consecutive observations around it (see `Pipeline.stretch_scores`).
+
+    With several value columns the scores are called "NAME_anomaly_score" and "NAME_stretch_score". A missing score is
+    an empty cell. Raises InputError for a pipeline without an autoencoder; a pipeline of pictures or sounds is refused
+    when scores are computed.
     """
     pipeline = pipeline.pretrained
 
@@ -194,12 +202,12 @@ def anomalies(pipeline: Pipeline) -> Computation:
 
 
 def importances(pipeline: Pipeline) -> Computation:
-    """Return the `Computation` of how much each observation matters for the prediction of its series.
+    """Return the `Computation` that tells how much each observation matters for the prediction of its series.
 
-    Its answers have one row per observation, with the columns "time", "channel" (if there are channels), the values,
-    their limits ("NAME_limit", if there are limits), "importance" (see `Pipeline.importance`), and "predicted" (or
-    "predicted_0" and so on for several outputs), the network's prediction for the series. The importance is empty for
-    series of one observation, and for series with more observations than the model reads at a time; an InputWarning
+    Its result is a table with one row per observation. The columns are "time", "channel" (if there are channels), the
+    values, their limits ("NAME_limit", if there are limits), "importance" (see `Pipeline.importance`), and "predicted"
+    (or "predicted_0" and so on for several outputs), the network's prediction for the series. The importance is empty
+    for series of one observation, and for series with more observations than the model reads at a time; an InputWarning
     names the latter.
 
     Args:

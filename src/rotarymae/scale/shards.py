@@ -82,7 +82,7 @@ class ShardedJob:
     layout: TableSchema
 
     def identity(self) -> dict[str, Any]:
-        """Return the content of the manifest, as JSON can hold it: all that outputs depend on besides the inputs."""
+        """Return what outputs depend on besides inputs, for _manifest.json: job, model checksum, options and layout."""
         layout = json.loads(json.dumps(asdict(self.layout)))
         return {"job": self.name, "model": model_checksum(self.model), "options": self.options, "layout": layout}
 

@@ -317,12 +317,13 @@ def _with_points(cells: pa.Array) -> tuple[pa.Array, str | None]:
 def have_decimal_commas(texts: Iterable[str], certain: bool) -> bool:
     """Return whether the texts of a table show that its decimal mark is the comma.
 
-    They do if one is a number with a comma, and none has a decimal point, unless one has both marks, as in 1.234,5.
+    They do if one is a number with a comma, such as 1,5, and none has a decimal point, such as 1.5. A point as in 1.234
+    may separate thousands, and does not count. If some number has both marks, as 1.234,5, points are ignored.
 
     Args:
         texts: cells of all columns, without blanks around them; a minus may stand behind a number ("1,5-").
-        certain: whether the comma must be certain, as in quoted cells between commas. That of 1,234 is not, as this may
-            be one thousand, nor that of 10127,5, where a code may follow a number.
+        certain: True if commas also separate cells, so that a comma within quotes must be unmistakable. Numbers such as
+            1,234 (perhaps one thousand) and 10127,5 (perhaps a number and a code) then do not count.
     """
     comma = r"-?(0|[1-9]\d*)?,\d+" if certain else r"-?\d*,\d+([eE][-+]?\d+)?"
     unlike = r"\d{4,},\d|-?[1-9]\d{0,2},\d{3}" if certain else "(?!)"
@@ -399,7 +400,7 @@ def labels(column: pa.Array, name: str) -> pa.Array:
         if len(rounded):
             raise InputError(
                 f"column {name!r} holds floating point numbers above 2^{bits} ({cells[rounded[0]]:.20g} in row "
-                f"{rounded[0]}), which have lost their last digits, so that those that differed may be equal; read the "
+                f"{rounded[0]}), whose last digits are lost, so that different numbers may now be equal; read the "
                 "column as integers or as strings."
             )
         # Integers with a gap become floats in pandas.

@@ -178,8 +178,8 @@ class SeriesDataset:
                 raise InputError(f"{given} are given without {lacking}; give both or neither.")
         if self.offsets[0] != 0 or self.offsets[-1] != n or (np.diff(self.offsets) < 1).any():
             raise InputError(
-                f"offsets must ascend from 0 to {n}, the number of observations, by at least 1, as no series is empty; "
-                "build with SeriesDataset.from_arrays."
+                f"offsets do not fit the observations: they must begin at 0, rise, and end at {n}, the number of "
+                "observations, as no series is empty; build with SeriesDataset.from_arrays."
             )
         for name, column in self.static.items():
             if column.shape != (count,):

@@ -419,20 +419,20 @@ def with_clock(day: Times, clock: pa.Array, name: str) -> Times:
 
     Args:
         day: n days.
-        clock: the n times of day, in one of these forms.
+        clock: the n times of day, in one of these forms:
             - Arrow times.
             - Texts such as 10:15, 10h15 and 10:15 PM; 26:30 is 2:30 of the next day.
-            - Texts that all have two digits below 60 behind a point: 10.25 is 10:25.
-            - Other numbers, also as texts, which are hours: 10.25 is 10:15. But if one is beyond 24, or a text of four
-              digits, all are hours and minutes: 1015 is 10:15.
-        name: of the column of days, for messages.
+            - Texts such as 10.25 for 10:25, if all numbers in the column have two digits below 60 behind a point.
+            - Other numbers, also as texts, are hours: 9.5 is 9:30, and 10.25 next to it is 10:15.
+            - If one of these is above 24, or a text of four digits, all are hours and minutes: 1015 is 10:15.
+        name: name of the column of days, for messages.
 
     Returns:
         `day` with the times of day added to its values; NaN where the clock is missing or cannot be read.
 
     Raises:
-        InputError: numbers that are neither hours, from 0 to 24, nor such as 1015; texts of which none can be read; a
-            column of another type.
+        InputError: a number that is no time of day, such as -1 or 1075; texts of which none can be read; a column of
+            another type.
     """
     clock = _with_colons(cells.trimmed(clock))
     if pa.types.is_time(clock.type):
@@ -472,10 +472,10 @@ def _with_colons(clock: pa.Array) -> pa.Array:
 
 
 def refuse_other_dates(column: pa.Array, name: str) -> None:
-    """Raise InputError if a column of texts holds dates only, and some, such as 31.03.2024, do not sort by time.
+    """Raise InputError if a column of texts holds dates in numbers only, and some, as 31.03.2024, do not sort by time.
 
-    ISO dates (2024-03-31) sort by time. Empty and null cells do not count. A column with any other text, such as 31 Mar
-    2024, passes. The message has the column's name `name`.
+    ISO dates (2024-03-31) sort by time; a time of day may follow. Empty and null cells do not count. A column with a
+    text that is no date in numbers, such as 31 Mar 2024, passes. The message has the column's name, `name`.
     """
     there = [text for text in column.unique().to_pylist() if text]
     others = [text for text in there if not re.match(ISO, text)]

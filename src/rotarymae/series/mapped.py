@@ -81,7 +81,7 @@ def series_chunks(offsets: np.ndarray) -> Iterator[slice]:
 
 
 def row_chunks(offsets: np.ndarray) -> Iterator[slice]:
-    """Yield the slices of observations that belong to the slices of series from `series_chunks(offsets)`."""
+    """Yield, for each slice of whole series from `series_chunks(offsets)`, the slice of their observations."""
     return (slice(offsets[part.start], offsets[part.stop]) for part in series_chunks(offsets))
 
 

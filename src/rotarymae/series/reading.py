@@ -63,10 +63,10 @@ class ReadingReport:
         return self.total - self.merged - self.dropped
 
     def __add__(self, other: ReadingReport) -> ReadingReport:
-        """Add the reports of two parts of one table that share no series, or of two steps of reading it.
+        """Add another report: on other series of the same table, or on another step of reading it.
 
-        Counts are added, also by reason; ids and notes of both are joined. Where both have an entry in `first` or
-        `units`, or differ in `counted`, that of this report is kept.
+        Numbers are added, also those of each reason or column. Ids, names and notes of both are joined without repeats.
+        Where the reports have different texts in `first`, `units` or `counted`, the text of this one is kept.
         """
         return ReadingReport(
             **{one.name: _sum(getattr(self, one.name), getattr(other, one.name)) for one in fields(self)}

@@ -365,7 +365,7 @@ def doubt_coarse_times(rows: Observations) -> Observations:
 
 
 def _coarse(rows: Observations) -> str:
-    """Return the sentence that warns of coarse times and says how to avoid them, without the count before it."""
+    """Return a warning, to follow a count, that gaps between times are close to the rounding step, with a remedy."""
     advice = "write it with 64 bits, or subtract the first time" if rows.time_bits == 32 else "subtract the first time"
     return (
         f"gaps between times are close to the rounding step of the column {rows.names['time']!r}, {rows.time_step:.4g} "
@@ -376,12 +376,14 @@ def _coarse(rows: Observations) -> str:
 def doubt_missing_codes(rows: Observations) -> Observations:
     """Warn in the report (`doubts`) of values that look like codes for "not observed", such as -999.
 
-    The smallest and the largest value of each column and channel are tried. Each looks like a code if it is more
-    than five times as far from the median as any other value, and more than this many robust deviations (`_width`):
+    A code lies far from all measurements. So the smallest and the largest value of each column and channel are tried,
+    and once one looks like a code, the next. A value looks like a code if it is more than five times as far from the
+    median as any other value, and also far in robust deviations (`_width`):
 
-    - 20 for a number of nines, such as -999. If it is the only negative number, it looks like a code in any case.
-    - For another number, among 20 values or more: 20 if it occurs at least ten times; 1,000 if it occurs once and is
-      not whole; else 100.
+    - A number of nines, such as -999, must be more than 20 deviations away. If it is the only negative number, it looks
+      like a code in any case.
+    - Another number, tried among 20 values or more, must be more than 100 deviations away: 20 if it occurs at least ten
+      times, but 1,000 if it occurs once and is not whole.
 
     Limits ("<5") and a standard error of 0 are never suspected. There is one warning for each number, which names its
     columns and channels. The rows themselves are unchanged.
@@ -618,7 +620,8 @@ def _without_copies(rows: Observations, group: np.ndarray) -> tuple[Observations
 def melt(rows: Observations) -> Observations:
     """Turn a wide table into a long one: each value that is not NaN becomes a row, and each value column a channel.
 
-    The value column of the result is called "value". The report counts NaN as missing, by column.
+    The value column of the result is called "value". The result's `report` counts the NaN of each value column as
+    missing.
     """
     row, column = np.nonzero(~np.isnan(rows.values))
     absent = len(rows.times) - np.bincount(column, minlength=len(rows.value_names))

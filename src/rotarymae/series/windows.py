@@ -52,10 +52,10 @@ class Windows:
         return cls(cut, series)
 
     def mean(self, answers: np.ndarray) -> np.ndarray:
-        """Average K numbers for each of W windows, [W, K], to K numbers for each of S series, [S, K].
+        """Average K outputs of a model over the windows of each series: [W, K] for W windows to [S, K] for S series.
 
-        Windows are weighted by their numbers of observations. If every series is one window, `answers` itself is
-        returned.
+        Windows (the pieces of long series) are weighted by their numbers of observations. If every series is one
+        window, `answers` itself is returned.
         """
         if len(self.series) == self.series[-1] + 1:
             return answers

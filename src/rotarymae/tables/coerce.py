@@ -137,11 +137,15 @@ def labels_of(
 
 
 def _by_id(index: Any, series: Any) -> bool:
-    """Return whether labels in a pandas Series with this index are given by ids of the series, not in their order.
+    """Return whether the index of a pandas Series of labels holds ids of the series. If not, labels are in their order.
 
-    False for an unnamed RangeIndex, which pandas gives to values without an index. With another index, True if `series`
-    is a data frame; or a data set, if the index holds text that is an id, or all ids, or nothing but ids. Other whole
-    numbers may be numbers of rows. False for series in any other form.
+    The index may also hold mere numbers of rows.
+
+    - For an unnamed RangeIndex, which pandas gives to values without an index, the result is False.
+    - If `series` is a data frame, the result is True.
+    - If `series` is a data set, it is True in three cases: all of the index are ids; all ids are in the index; or one
+      of its texts is an id.
+    - For any other form of `series` it is False.
     """
     if type(index).__name__ == "RangeIndex" and index.name is None:
         return False
@@ -173,10 +177,10 @@ def _from_frame(
 
 
 def fitted_by_command(of_training: Mapping[str, Any]) -> bool:
-    """Return whether `rotarymae fit` trained a model, and not an estimator, by what was saved of its training table.
+    """Return whether the command `rotarymae fit` trained a model; False if an estimator did.
 
-    `of_training` holds the saved fields of the table's `TableSchema`, {field: value}; {} for a model without a table.
-    Only the command saves the field "tokens".
+    `of_training` holds what the model saved of the `TableSchema` of its training table, {field: value}; {} if it had no
+    table. The field "tokens" decides, as only the command saves it.
     """
     return "tokens" in of_training
 
@@ -238,9 +242,9 @@ def _from_tuples(series: Sequence[Any], like: ObservationPreprocessor | None) ->
 def _from_channels(arrays: Sequence[np.ndarray], like: ObservationPreprocessor | None) -> SeriesDataset:
     """Read arrays [channels, n_i], one per series, as a data set; the columns of an array are the times 0, 1, 2, ...
 
-    NaN means that a channel was not observed at a time. An observation is either all values of one time, or one value
-    with its channel. It is all values of one time if `like` has no channels or, without `like`, if no time has both NaN
-    and numbers.
+    NaN means that a channel was not observed at a time. With `like`, an observation is laid out as in its data set: one
+    value with its channel or, if `like` has no channels, all values of one time. Without `like`, it is all values of
+    one time if no time has both NaN and numbers, else one value with its channel.
 
     Args:
         arrays: the arrays.

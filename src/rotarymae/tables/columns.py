@@ -209,12 +209,15 @@ class Column:
         return bool(len(self.known)) and bool((self.known == np.rint(self.known)).all())
 
     def holds(self, unit: str = "", names: bool = False) -> str:
-        """Return a text on the cells: the range and median of numbers, the first and the last date, or some cells.
+        """Return a text on the cells: the first and the last date, the range and median of numbers, or some cells.
+
+        Numbers have a range if more than six are different. Up to six different cells are all listed if they are short;
+        else their number and an example are given.
 
         Args:
             unit: the unit of the numbers; "" if it is not known.
-            names: whether numbers only name something, so that their range means nothing and some of them are given
-                instead. This is always so if the column is called like ids.
+            names: whether numbers only name something, so that cells are given instead of a range. This is always so if
+                the column is called like ids.
         """
         if self.distinct > 1 and self.days is not None and len(self.formats) < 2:
             ends = dates.as_dates(np.array([np.nanmin(self.days), np.nanmax(self.days)])).to_pylist()
@@ -250,7 +253,7 @@ class Column:
 
     @property
     def repeats(self) -> bool:
-        """Whether at most four in five of the filled cells are different, or fewer than 10 cells are filled."""
+        """Whether filled cells repeat, as channel names do: at most 4 in 5 are different, or there are under 10."""
         known = int((self.codes >= 0).sum())
         return 5 * self.distinct <= 4 * known or known < MIN_ASCENDING
 
@@ -261,7 +264,7 @@ class Column:
 
     @property
     def in_blocks(self) -> bool:
-        """Whether equal cells follow one another: `runs` is at most 1.1 times `distinct`."""
+        """Return whether equal cells mostly stand in one run of rows: there are at most 1.1 runs per different cell."""
         return self.runs <= 1.1 * self.distinct
 
     @property
@@ -299,14 +302,16 @@ class Column:
 
     @property
     def is_code(self) -> bool:
-        """Whether the column holds whole numbers that name something and measure nothing, such as numbers of ships.
+        """Return whether the column holds whole numbers that name something, such as ships, and measure nothing.
 
-        False if all are below 1,000. Otherwise True in each of these cases:
+        False if all are below 1,000. Otherwise the first rule that applies decides:
 
-        - Some have zeros in front, as in 07005.
-        - The name says so, as bikeid does, unless the numbers go up and down in small steps, as a stock index does.
-        - The name does not say so, but each number occurs at least three times on average, and their range has over
-          1,000 times as many steps as there are different numbers.
+        - True if some have zeros in front, as in 07005.
+        - If the name says so, as bikeid does: True, unless the numbers go up and down in small steps. A stock index
+          does, and is no code.
+        - Any other name: True if each number occurs at least three times on average, and the numbers lie far apart.
+          Their range must exceed 1,000 times their step times the number of different ones. The step is 1 for up to 20
+          different numbers, else the greatest common divisor of their differences.
         """
         if not self.whole or self.known.max() < MIN_CODE:
             return False
@@ -330,7 +335,7 @@ class Column:
 
     @property
     def counts(self) -> bool:
-        """Whether the numbers are consecutive whole ones, at least two, in any order, and some repeat: 3, 1, 2, 1."""
+        """Whether the numbers are consecutive integers, at least two, in any order, and some repeat: 3, 1, 2, 1."""
         return self.whole and 1 < np.ptp(self.known) + 1 == len(np.unique(self.known)) < len(self.known)
 
     @property
@@ -363,11 +368,11 @@ class Column:
         return max((steps >= 0).sum(), (steps <= 0).sum()) > MOST * len(steps)
 
     def begins_again(self, times: np.ndarray | None, series: np.ndarray) -> bool:
-        """Return whether the times of a series go one way among its rows of one cell, and back at another cell.
+        """Return whether times begin again where the cell changes, as in series that list one channel after another.
 
-        So they do where the rows of a series are those of one channel after those of another. More than 95 % of the
-        steps from row to row must go this way, in each of both kinds. `times` [n] are numbers, and `series` [n] codes
-        of each row's series; False if `times` is None.
+        From row to row with equal cells, the times of a series must run one way, up or down; equal times count as such.
+        Where the cell changes, they must go back. Each must hold for more than 95 % of these steps. `times` [n] are
+        numbers, and `series` [n] codes of each row's series; False if `times` is None.
         """
         if times is None:
             return False
@@ -380,10 +385,10 @@ class Column:
         return bool(onwards > MOST * len(inside) and back > MOST * len(across))
 
     def is_scale(self, groups: np.ndarray) -> bool:
-        """Return whether the numbers place the rows of each group along an axis, as depths place the rows of one time.
+        """Return whether the numbers place the rows of a group along an axis, as depths do for the rows of one time.
 
-        They do if they go one way within groups (`goes_one_way`) and groups have at least three rows on average.
-        Consecutive whole numbers (`counts`) do not, as they may number channels. `groups` [n] are codes of groups.
+        True if they ascend or descend within groups (`goes_one_way`), and groups have at least three rows on average.
+        False for consecutive whole numbers (`counts`), as they may number channels. `groups` [n] are codes of groups.
         """
         return not self.counts and self.goes_one_way(groups) and len(groups) >= MIN_RUN * count_keys(groups)
 
@@ -413,12 +418,14 @@ def share_explained(values: Column, by: Column) -> float:
 
 
 def parts_of_dates(time: Column, columns: Iterable[Column]) -> list[str]:
-    """Return the names of columns that only repeat a part of the dates in `time`, such as the month; [] without dates.
+    """Return the names of columns that repeat a part of the dates in `time`, such as the month; [] without dates.
 
-    - Whole numbers repeat the year, month, day, hour, weekday or day of the year, also with a constant added.
-    - Texts, more than four different ones and not in blocks, name the months or the weekdays in any language.
+    - Whole numbers do so if they are the year, month, day, hour, weekday or day of the year, plus any constant: 0 to 11
+      are months, too.
+    - Texts do so if there is one for each month, or for each weekday, in any language. There must be more than four,
+      and equal ones must not stand together (`in_blocks`).
 
-    Columns that are called like ids are passed over.
+    Columns with names like ids are passed over.
     """
     if time.days is None:
         return []
@@ -468,7 +475,7 @@ def joint_codes(*keys: np.ndarray) -> np.ndarray:
 
 
 def _numbered(first: np.ndarray, *others: np.ndarray) -> np.ndarray:
-    """Give each row of integer arrays [n] side by side a number: int64 [n], equal for equal rows."""
+    """Number the rows of integer columns [n]: return int64 [n], the same number for rows that agree in all columns."""
     numbers = first
     for codes in others:  # of numbers, not of pairs, as these are slow to sort
         low, size = codes.min(initial=0), np.ptp(codes) + 1 if len(codes) else 1
@@ -477,10 +484,10 @@ def _numbered(first: np.ndarray, *others: np.ndarray) -> np.ndarray:
 
 
 def look(source: Source, na: Sequence[str] = (), names: Sequence[str] | None = None) -> dict[str, Column]:
-    """Describe columns of a table by a sample of its rows: {name: column}, each with n cells.
+    """Describe columns of a table by a sample of its rows: return {name: column}, all with the same number of cells.
 
-    The sample has at most 20,000 rows, spread over the table. If any column holds lists, it has at most 200 rows; the
-    entries of lists are the cells then, and other cells are repeated for each entry. Rows of a text file that repeat
+    The sample has at most 20,000 rows, spread over the table; or 200 if any column holds lists. Each entry of a list is
+    then a cell of its own, and the cells of other columns are repeated for each entry. Rows of a text file that repeat
     its header are left out.
 
     Args:
@@ -502,8 +509,8 @@ def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> C
     """Describe a column by its name and some of its cells, which are dates, times of day, numbers or texts.
 
     - Texts are ISO dates or times of day if more than half of the filled cells are written so.
-    - Texts are numbers if there are as many numbers as words, or more than two different numbers for each different
-      word.
+    - Texts are numbers if at least as many cells hold numbers as words, or if there are more than two different numbers
+      for each different word.
     - Texts and whole numbers are other dates if all cells fit one format (`_formats`).
     - If all numbers are the same negative number of nines, such as -999, they count as missing.
 
@@ -586,8 +593,9 @@ def _is_clock(column: pa.Array, numbers: np.ndarray | None, hours: bool) -> bool
 
     - Texts are times of day if more than 95 % look like 18.00.00.
     - If the name says hours, numbers are times of day if all are whole, from 0 to 24.
-    - Other numbers are if all look like 915 and 2350, for 09:15 and 23:50, one is 100 or more, and they have at least
-      three different minutes or 2300 as the largest.
+    - Other numbers are times of day if all can be read as hours and minutes, as 915 and 2350 for 09:15 and 23:50. The
+      largest must be at least 100, so that hours pass. And there must be at least three different minutes, or the
+      largest must be 2300.
 
     Args:
         column: Arrow array [n] of its cells.

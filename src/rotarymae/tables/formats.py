@@ -197,11 +197,11 @@ def _is_in(encoding: str, path: Path) -> bool:
 def sniff_all(paths: Sequence[Path], said: Sequence[Path], format: str, header_row: int | None) -> list[Text]:
     """Guess the form, a `Text`, of each of several text files, as `sniff` does; return the forms in the files' order.
 
-    So that thousands of files open fast, a file gets the form of the first file without a closer look, if
+    To open thousands of files fast, a file gets the form of the first file without a closer look, if
 
     - both files are UTF-8, and the first has no row of units;
-    - both begin with the same lines, up to the header and with it;
-    - where all of these lines are empty or comments, or there are none: the next line has numbers in the same cells of
+    - both begin with the same lines, up to and including the header;
+    - if there are no such lines, or only comments and empty ones, also the next line has numbers in the same cells of
       both files.
 
     Args:
@@ -225,9 +225,10 @@ def sniff_all(paths: Sequence[Path], said: Sequence[Path], format: str, header_r
 
 
 def _numbers_below(path: Path, text: Text) -> list[bool] | None:
-    """Return, for each cell of the line below the header, whether it is a number; None if the header differs.
+    """Return which cells of the line below the header are numbers, or None if the file begins differently.
 
-    The header differs if the file does not begin with the lines `text.head`, which end with the header if there is one.
+    `text` describes another file. The file begins differently if its first lines are not `text.head`: those up to the
+    header or, without a header, those above the first row.
     """
     with _open_unpacked(path) as file:
         if any(_line(file) != line for line in text.head):
@@ -247,10 +248,12 @@ def _line(file: io.BufferedReader) -> str:
 def _beginning(path: Path, count: int) -> tuple[list[str], str]:
     """Return the first lines of a text file, unpacked and without line breaks, and its encoding.
 
-    There are at least `count` lines, if as many end with a line break within 16 MiB. The encoding is "utf-16" if the
-    file begins with the byte order mark of UTF-16; else the first of `ENCODINGS` that decodes the whole file, and in
-    which the beginning matches the regular expression given there (typical letters of a language; empty for any text);
-    else "latin-1".
+    There are at least `count` lines, if the first 16 MiB have as many. The encoding is the first that fits:
+
+    - "utf-16", if the file begins with its byte order mark;
+    - the first of `ENCODINGS` that decodes the whole file, and whose regular expression (typical letters of a language;
+      empty for any text) matches in the beginning;
+    - "latin-1".
     """
     with _open_unpacked(path) as file:
         head = file.read(HEAD_BYTES)
@@ -286,8 +289,8 @@ def sniff(path: Path, format: str, header_row: int | None) -> Text:
     if start >= len(rows) or not rows[start]:
         raise InputError(
             f"it {'is empty in' if start < len(rows) else 'ends before'} line {start + 1}, which should name its "
-            f"columns. Check that the file is complete, and a {format} file"
-            f"{', or name another line (--header-row)' if header_row else ''}.",
+            f"columns. Check that the file is complete and is a {format} file"
+            f"{'; else name another line (--header-row)' if header_row else ''}.",
             code="empty-file",
         )
     header, filled = rows[start], [i for i, row in enumerate(rows) if i > start and any(row)]
@@ -351,9 +354,10 @@ def _separated(every: list[str], usual: str, header_row: int | None) -> tuple[li
 
     A separator fits if it gives the header several cells, and three quarters of the later lines fit the header.
 
-    - If several fit: the one with the fewest lines above the header, of these the one that gives the header most cells.
-      Blanks are taken only if no other separator fits, and not within dates, of which a file has a single column.
-    - If none fits: `usual`; or, if the user named the header's line, the one guessed from the lines below that line.
+    - If several fit: the one with the fewest lines above the header, and among these the one with the most header
+      cells. Blanks are taken only if no other separator fits. They are never taken in a file of one column of dates and
+      times.
+    - If none fits: `usual`; or, if the user named the header's line, the separator guessed from the lines below it.
 
     Args:
         every: the first lines of the file.
@@ -361,7 +365,7 @@ def _separated(every: list[str], usual: str, header_row: int | None) -> tuple[li
         header_row: the line of the header, counted from 1, if the user named it; None guesses it.
 
     Returns:
-        The lines that were looked at, more only if the first 100 show no table; the separator; and the header's index.
+        The first 100 lines, or up to 1,000 if the first 100 show no table; the separator; and the header's index.
     """
     for count in HEAD_LINES:
         lines = every[: count + (header_row or 0)]
@@ -417,13 +421,13 @@ def _is_plain(line: str) -> bool:
 def _rows_of(lines: Sequence[str], separator: str) -> list[list[str]]:
     """Split each line of a file into cells; return a list of texts for each line.
 
-    - An empty line has no cells. Nor has a comment that lists the name of a column (`LISTED_NAME`).
-    - Another comment is split without "#", "*" and blanks at its beginning.
-    - A quoted cell ends with its line, even if its closing quote does not.
-    - With the separator " ", a line with bars at both ends, as in headers of IPAC files, is split at its bars. Another
-      line loses a bar at its end if a blank stands before it.
-
     The `separator` is the character between cells, which blanks may follow; or " " for runs of blanks and tabs.
+
+    - An empty line has no cells. A comment that names a column, such as "# name 0 = scan" (`LISTED_NAME`), has none,
+      either. From the beginning of any other comment, "#", "*" and blanks are removed.
+    - A quoted cell ends with its line, even without a closing quote.
+    - With the separator " ", a line with bars at both ends, as in headers of IPAC files, is split at its bars. From any
+      other line, a bar at the end is removed if a blank stands before it.
     """
     lines = [
         "" if LISTED_NAME.match(line) else line.lstrip("#* ") if line[:1] in ("#", "*") else line for line in lines
@@ -441,11 +445,12 @@ def _rows_of(lines: Sequence[str], separator: str) -> list[list[str]]:
 def _header(rows: list[list[str]], lines: Sequence[str], given: int | None) -> tuple[int, int, float]:
     """Find the header among the first lines: mostly the first row with the most frequent number of cells.
 
-    Another row is taken if
+    That row is not the header in these cases:
 
-    - that row holds values, and a damaged header, a row of names of another length, stands above it;
-    - that row is in a preamble (`_below_preamble`), or only numbers the columns (`_second_header`);
-    - a comment such as "#id,time,value" stands right above that row, which has numbers.
+    - It holds values, and a row of names with another number of cells stands above: that one, damaged, is the header.
+    - It belongs to a preamble: the header is below (`_below_preamble`).
+    - It only numbers the columns, or describes the whole table: the header is below (`_second_header`).
+    - It has numbers, and a comment such as "#id,time,value" stands right above: the comment is the header.
 
     Args:
         rows: the cells of each line, by `_rows_of`.
@@ -490,9 +495,10 @@ def _header(rows: list[list[str]], lines: Sequence[str], given: int | None) -> t
 
 
 def _without_padding(rows: list[list[str]]) -> list[list[str]]:
-    """Return rows of cells; each above the first that is filled to its end, or has a gap, loses empty cells at its end.
+    """Return the rows without the empty cells at the end of rows above the table, such as a title.
 
-    Sheets are saved so that a title has as many cells as the table below it.
+    A sheet is saved so that a title has as many cells as the table below it. The table begins at the first row with two
+    or more cells that are all filled, or with an empty cell before a filled one. Without such a row nothing is removed.
     """
     ends = [len([*itertools.takewhile(str.strip, row)]) for row in rows]
     top = next(
@@ -502,16 +508,15 @@ def _without_padding(rows: list[list[str]]) -> list[list[str]]:
 
 
 def _below_preamble(rows: Sequence[Sequence[str]], filled: Sequence[int], start: int) -> int:
-    """Return the index of the header: `start`, unless that is a line of a preamble above the table.
+    """Return the index of the header: `start`, unless this row is part of a preamble above the table.
 
-    `start` is the first row of the table's width (number of cells). It is part of a preamble if rows of another width,
-    or more than five rows, lie between `start` and the first row of values. Then the header is the first of these rows
-    that exists:
+    `start` is the first row of the table's width (number of cells). It is in a preamble if rows of another width, or
+    more than five rows, lie between it and the first row of values. Then the header is the first of these that exists:
 
-    - the last row of names (`_are_names`) of the table's width that has right above it a row of another width, or none,
-      and at most five rows between it and the values;
-    - the row right above the values, if it is a row of names;
-    - the first row of values, in a file without a header.
+    - The last row of names (`_are_names`) of the table's width that has no row of this width right above it, if at most
+      five rows lie between it and the values.
+    - The row right above the values, if it is a row of names.
+    - The first row of values. The file then has no header.
 
     `rows` are the cells of each line, and `filled` the indices of the rows that are not blank.
     """
@@ -569,13 +574,12 @@ def numbers_in(names: Iterable[str], stem: str) -> dict[str, Any]:
 def _second_header(rows: list[list[str]], filled: Sequence[int], first: int) -> int:
     """Return the index of the row that names the columns: `first`, or the row one or two below it.
 
-    The result, where blank rows do not count, is
+    It is `first`, except in two cases, in which blank rows do not count:
 
-    - the row below, if `first` only numbers the columns (1, 2, 3, ...), and that row has as many cells and may hold
-      names (`_are_names`);
-    - the row two below, if it may hold names, is not equal to `first`, and has numbers in the row above and in the row
-      below it: then `first` and the row above describe the whole table;
-    - otherwise `first`.
+    - `first` only numbers the columns (1, 2, 3, ...), and the row below has as many cells and may hold names
+      (`_are_names`). Then it is the row below.
+    - The row two below may hold names, is not equal to `first`, and has numbers in the row above and in the row below
+      it. Then it is this row, as `first` and the row above describe the whole table.
 
     `rows` are the cells of each line, `filled` the indices of the rows that are not blank, and `first` that of the
     presumed header.
@@ -616,15 +620,15 @@ def _has_number(row: Sequence[str]) -> bool:
 
 
 def _are_values(names: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
-    """Return whether `names`, the cells of a presumed header, are values like those in the rows `below` it.
+    """Return whether `names`, the first row of a table, holds values, so that there is no header.
 
-    The first column, from left to right, of one of these two kinds decides:
+    `below` are the rows below it. From left to right, the first column of one of these two kinds decides:
 
-    - most of its cells, the name included, are dates: True if the name is a date, else False;
-    - most of its cells below are numbers, and its name is a word, not a mark of a missing value such as NA: False.
+    - Most of its cells, the name included, are dates. True if the name is a date, else False.
+    - Most of its cells below are numbers, and its name is a word, not a mark of a missing value such as NA. False.
 
-    If no column decides, the result is True if a name is a number above numbers, else False. But numbers that name
-    columns, such as 0, 1, 2, ... or wavelengths that ascend from left to right, are no values.
+    If no column decides, the result is True if a name is a number, and most cells below it are numbers. There is an
+    exception for numbers that name columns, such as 0, 1, 2, ... or wavelengths that ascend from left to right: False.
     """
     numbers, above = [], []  # of the header, and whether each above numbers is like these
     for name, *column in itertools.zip_longest(names, *below, fillvalue=""):
@@ -670,11 +674,12 @@ def _have_names(rows: Sequence[Sequence[str]], columns: int) -> bool:
 def _rows_of_units(rows: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
     """Return the rows right below a header that hold units, such as ("", "d", "mJy"), with "" for no unit.
 
-    Rows of types, such as 15s and 20d in RDB files, and of lines drawn with "-", are returned as rows of "". The result
-    ends before the first row of any other kind.
+    A row of units is recognised by the rows below it, at least two, so the last two rows are never returned. Rows of
+    types, such as 15s and 20d in RDB files, and rows of lines drawn with "-", may stand among them; they are returned
+    as rows of "". The first row of any other kind ends the search.
 
     Args:
-        rows: the cells of each row below the header, equally many. The last two rows are never returned.
+        rows: the cells of each row below the header; all rows have the same number of cells.
     """
     empty = {"", "-", "none", "string", "str", "text", "[]", "()", *map(str.lower, cells.MISSING)}
     units = []
@@ -690,10 +695,10 @@ def _rows_of_units(rows: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
 def _are_units(words: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
     """Return whether a row below a header holds units of the columns, such as "", "d" and "mJy".
 
-    - False if a word looks like a number (1/min does not), has 25 characters or more, or stands again below itself in a
+    - False if a word looks like a number (1/min does not), has 25 characters or more, or is also a cell of its own
       column of numbers.
-    - Otherwise True if enough words stand above columns of numbers: one, or two if a word without brackets stands above
-      texts. Two more are needed for each word that stands again below itself in a column of texts.
+    - Otherwise the words above columns of numbers are counted, less two for each word that is also a cell of its own
+      column of texts. True for a count of at least one, or two if a word without brackets stands above texts.
 
     `words` are the cells of the row, "" for an empty cell, and `below` those of each row below it, equally many.
     """
@@ -748,8 +753,8 @@ def _names_and_rows(content: Any) -> tuple[list[str], list[list[Any]]]:
 
     - A list of rows: the first row may hold the names. Without names, the columns are "column 1", "column 2", ...
     - An object with a list of names and a list of rows, under any keys, perhaps inside other objects: {"columns":
-      ["time", "x"], "data": [[0, 1.5]]}. Other lists of the object that are as long as the list of rows become columns,
-      too, left of those of the rows.
+      ["time", "x"], "data": [[0, 1.5]]}. Other lists of the object with one item per row become columns, too, which
+      are called like their keys and come first: with "id": ["a"] the columns are id, time, x.
     """
     if _are_rows(content):
         names = [str(name) for name in content[0]]
@@ -778,11 +783,11 @@ def _lists_of_keys(content: Any) -> tuple[list[str], list[list[Any]]]:
     - Time: the first place in a row whose cells rise or fall in each list (`_go_one_way`): Graphite writes [value,
       time].
     - Values: all other cells, called "value" if a row has one of them, else "column 2", "column 3", ... by their place.
-    - Channel: the words of the list (`_lists_in`) that not all lists share; all channels are numbered if two are equal.
-      A single list has no channel.
+    - Channel: the keys and texts on the way to a list (`_lists_in`), without those that all lists share. If two lists
+      have the same ones, a number is added to each channel. A single list has no channel.
 
-    Returns ([], []) without times, for rows of several lengths or of one cell, if no list has three rows or a list
-    holds no rows, and for coordinates, as in GeoJSON.
+    Returns ([], []) if no place holds times; for rows of several lengths or of one cell; if no list has three rows, or
+    one holds anything but rows; and for lists under a key "coordinates", as in GeoJSON.
     """
     lists = [*_lists_in(content)]
     widths = {len(row) if isinstance(row, list) else 0 for _, rows in lists for row in rows}
@@ -805,10 +810,10 @@ def _lists_of_keys(content: Any) -> tuple[list[str], list[list[Any]]]:
 
 
 def _lists_in(content: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], list[Any]]]:
-    """Yield (words, list) for each filled list in the content of a JSON file, but not for lists of objects alone.
+    """Yield (words, list) for each list in a JSON file, except empty lists, lists of objects alone and rows of a list.
 
-    The words tell the lists apart: they are the keys of all lists on the way to a list, its own included, and all texts
-    in the objects on that way: ("a", "data") in [{"name": "a", "data": [[0, 1], [1, 2]]}].
+    The words tell the lists apart: the keys of lists on the way to a list, its own included, and the texts in the
+    objects on this way. In [{"name": "a", "data": [[0, 1], [1, 2]]}] they are ("a", "data").
     """
     if isinstance(content, dict):
         texts = (*words, *_texts_in(content))
@@ -839,7 +844,7 @@ def _go_one_way(times: list[Any]) -> bool:
 
 
 def _are_rows(content: Any) -> bool:
-    """Return whether a part of a JSON file is a filled list of filled lists, the first of which has plain cells."""
+    """Return whether a part of a JSON file is a table: a list of lists, none empty, with plain values in the first."""
     lists = isinstance(content, list) and bool(content) and all(isinstance(row, list) and row for row in content)
     return lists and not any(isinstance(cell, list | dict) for cell in content[0])
 
@@ -942,10 +947,10 @@ def _read_arrow(path: Path) -> Read:
 
 
 def _read_astropy(path: Path) -> Read:
-    """Read the first table of a FITS or ECSV file by astropy, and return it as `of_astropy` does.
+    """Read the first table of a FITS or ECSV file with astropy; return what `of_astropy` makes of it.
 
-    If a FITS file has several tables, a note says so. Raises InputError if astropy is not installed, or the file is too
-    large ("too-large").
+    The result is (Arrow table, {column: unit}, notes, {column: error}). If a FITS file has several tables, a note says
+    so. Raises InputError if astropy is not installed, or the file is too large ("too-large").
     """
     try:
         from astropy.table import QTable

@@ -225,8 +225,8 @@ def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
         named: the names of the fields that the user has named, which stay as they are.
 
     Raises:
-        InputError: a column that the user named is absent ("unknown-column"), except those of a single id, of times and
-            static ones; no column could hold times or values ("no-time", "no-values"); dates may be written in several
+        InputError: a column that the user named is absent ("unknown-column"; a single id, times and static columns are
+            not checked here); no column could hold times or values ("no-time", "no-values"); dates may be in several
             formats ("time-text"); numbered columns cannot be joined (`Source.with_numbered`); the file cannot be read
             ("unreadable") or holds several tables ("several-tables").
     """
@@ -453,9 +453,9 @@ class _Proposer:
         self.remarks.on((c.name for c in clocks if c.name in self.unused), f"--clock, if of {time.name!r}")
 
     def goes_on_within_days(self, clock: Column, time: Column) -> bool:
-        """Return whether a column's times of day, all before 24:00, go on between consecutive rows of the same day.
+        """Return whether the column `clock` holds times of day, before 24:00, that ascend within the days of `time`.
 
-        They ascend in some of these steps, and go back in less than 5 %. `time` is the column of days.
+        Between consecutive rows of the same day, they ascend at least once, and descend in less than 5 % of the steps.
         """
         with suppress(InputError):
             spent = dates.with_clock(dates.Times(np.zeros(self.rows)), clock.cells, clock.name).values
@@ -489,14 +489,16 @@ class _Proposer:
 
         - Is it filled in more than half of the rows?
         - Does it hold something else than times of day, if another candidate holds dates?
-        - Is it called like a Julian date, or does it hold dates that change nearly as often as other candidates?
+        - Is it called like a Julian date, or does it hold dates of one format that change nearly as often as other
+          candidates? If a column of other numbers than consecutive whole ones is called like a time, dates must be
+          called so, too.
         - Does `in_order` accept it?
         - Does its name fit best?
 
         If the numbers of the likeliest go up and down, the column of `ascending` replaces it, unless that is None.
 
-        Without candidates, it is a column of texts that is called like a time, else the one of `ascending`, else a
-        column of one date.
+        Without candidates the result is the first of these that exists: a column of texts that is called like a time;
+        the column of `ascending`; a column in which all dates are the same.
         """
         clocks = any(c.clock for c in self.unused.values())  # which tell the times of a single day
         times = [c for c in self.unused.values() if c.distinct > 1 or (c.dates and clocks)]
@@ -548,14 +550,16 @@ class _Proposer:
     def ascending(self) -> Column | None:
         """Return the column of numbers that rises most often from row to row, as times do; None if no column qualifies.
 
-        Only columns that are not used so far are tried, and neither ids nor those whose cells are lists.
+        Columns that are used already are not tried, nor are ids and columns whose cells are lists.
 
         - A column qualifies if it has at least 10 different numbers, and rises in more than 90 % of the steps. Steps
           between rows that differ in a column of texts do not count, if its equal cells come in blocks.
-        - If none does, the columns of ids are tried. A column qualifies that rises in every step within each id,
-          unless another column falls in none of these steps, rises in some and stays equal in others.
+        - If no column qualifies so, those that rise in every step within each id do, for one of the columns of ids. But
+          if another column rises in some steps, stays equal in others and never falls, it may be the time as well, so
+          that none qualifies.
 
-        Days such as 20240331 come last, and of columns that rise equally often one that counts the rows.
+        A column of days such as 20240331 is returned only if no other one qualifies. If two columns rise equally often,
+        one that only counts the rows is returned last.
         """
         numbers = [c for c in self.unused.values() if c.numeric and not (c.listed or looks_like_id(c.name))]
         steps = {c.name: np.diff(c.numbers) for c in numbers}  # pyright: ignore
@@ -579,8 +583,10 @@ class _Proposer:
     def find_format(self, time: Column) -> None:
         """Propose the format in which the dates of `time`, the column of times, are written.
 
-        - With one possible format, this is proposed. If its years have two digits, `self.doubts` tells the user.
-        - With several, raises InputError ("time-text"), or does nothing if the user named the column.
+        - With one possible format (`Column.formats`), this is proposed. If its years have two digits, `self.doubts`
+          warns.
+        - With several, such as 05/06/24 as day and month in either order, raises InputError ("time-text"). If the user
+          named the column, nothing is done.
         """
         texts = time.cells.cast(pa.large_string()).drop_null().unique().to_pylist()
         example = next(text for text in reversed(texts) if re.search(r"\d", text))
@@ -608,8 +614,8 @@ class _Proposer:
         - a column whose cells look like ids (`id_by_shape`);
         - "file", with a sentence in `self.doubts`: the whole table is one series.
 
-        A remark is added if each proposed id has a single time. With the id "file", all codes are 0 for a single file,
-        without a column of times, and if any column holds lists.
+        A remark is added if each proposed id has a single time. With the id "file", the codes number the files. They
+        are all 0 if there is a single file, if the table has no column of times, or if any column holds lists.
         """
         several_files = len(self.source.paths) > 1
         if "id" not in self.named:
@@ -628,15 +634,17 @@ class _Proposer:
             self.remarks.on([id.name] * single, "each has a single time: is it the id of series?")
 
     def id_by_name(self) -> Column | None:
-        """Return the column, of those not used so far, that is called like an id and tells series apart best; or None.
+        """Return the unused column that is named like an id and best tells series apart; None without one.
 
         Units of measurement, ISO dates, and ids of rows or times instead of series are passed over.
 
-        - If the equal cells of columns with the best name follow one another, only these columns are compared.
-        - Otherwise those are compared that best tell apart the rows of one time.
+        - Equal cells of an id often follow one another. If this holds for columns with the best name (`ID.rank`), only
+          these are compared.
+        - Otherwise those are compared that best tell apart the rows of one time, which are often of several objects.
 
-        The column with the most different cells is returned; of several such, the one with the best name. Candidates
-        with another number of different cells become `self.other_ids`.
+        Of these, the column with the most different cells is returned; of several such, the one with the best name.
+        `self.other_ids` becomes the columns with another number of different cells: in the first case of all with a
+        name like an id, in the second of those compared.
         """
         free, n = self.unused.values(), self.rows
         named = [c for c in free if looks_like_id(c.name) and c.distinct > 0 and (c.formats or not c.dates)]
@@ -690,12 +698,13 @@ class _Proposer:
         return [c for c in free if not (LABEL.fits(c.words) or {*c.words} & {*PASSBANDS})]
 
     def is_state(self, column: Column) -> bool:
-        """Return whether equal cells of a column mark states of one object, such as years, not several objects.
+        """Return whether the cells of a column are states of one object, such as its years, not names of objects.
 
-        They do if time goes on from block to block of equal cells; at another object it would begin again. So more than
-        99 % of all steps of time go one way or are 0, and more than half of those between blocks go this way.
+        A column of states lies in blocks of equal cells (`Column.in_blocks`), and time goes on from block to block. At
+        another object it would begin again. So the rule is: more than 99 % of all steps of time go in one direction or
+        are 0, and more than half of the steps between blocks go in this direction.
 
-        False without blocks or known times. False also for more than four different texts, which are taken as objects
+        False without blocks or known times. Also False for more than four different texts, which are taken as objects
         that were measured one after the other, unless the column is called like a time.
         """
         objects = column.text and column.distinct > MOST_STATES and not TIME.fits(column.words)
@@ -714,7 +723,7 @@ class _Proposer:
         return column.distinct == 1 or any(count_keys(c.codes, column.codes) == c.distinct for c in channels)
 
     def called_unit(self, column: Column) -> bool:
-        """Return whether texts or codes are called like units (uom), or like another column with a U (VSORRESU)."""
+        """Return whether texts or codes have the name of a unit (uom), or another column's name and a U (VSORRESU)."""
         other = column.name.removesuffix("U")
         named = {*column.words} & UNITS or (other != column.name and other in self.columns)
         return bool(named) and (column.text or column.is_code)
@@ -738,11 +747,14 @@ class _Proposer:
         return None
 
     def alternating(self) -> Column | None:
-        """Return the column of texts that names the object of each row, in a log of several objects; None without one.
+        """Return the text column that names the object of each row, in a log whose rows alternate between objects.
 
         Its texts alternate (`Column.alternates`), more than 95 % of its cells are filled, it is not called like a
-        channel, and it is not used so far. Of several such columns, it is the one with the most texts. A single one
-        must not explain more than half of the variance of a column's ranks, as channels do.
+        channel, and it is not used so far. If there are several, it is the one with the most different texts.
+
+        Names of channels alternate, too, but they say what was measured. So if there is only one such column, it must
+        not explain more than half of the variance of a numeric column's ranks. The result is None without such a
+        column.
         """
         texts = [c for c in self.objects if c.text and c.alternates and (c.codes >= 0).mean() > MOST]
         texts = [c for c in texts if not CHANNEL.fits(c.words)]
@@ -757,10 +769,11 @@ class _Proposer:
         """Propose as static the columns that are constant within each series; return the names of label and groups.
 
         The label is the column that looks like one (`_of_series`); the groups are a column of ids that several series
-        share, such as patients. Each is None without such a column. Remarks are added to the groups and to outcomes.
+        share, such as patients. Each is None without such a column. Groups and outcomes get a remark.
 
-        Also sets `self.varying`, `self.outcomes` and `self.varying_numbers`. If there is one series, or one per row,
-        all columns with different cells count as varying.
+        Also sets `self.varying`, the columns that change within series; `self.outcomes`, the names of those
+        that look like outcomes (`is_outcome`), none if only ids would be left; and `self.varying_numbers`, the
+        other numeric ones. If there is one series, or one per row, every column with different cells counts as varying.
         """
         count = int(self.series.max(initial=-1)) + 1
         one = count in (0, 1, self.rows)  # which does not show what is the same throughout each
@@ -785,11 +798,12 @@ class _Proposer:
         return label, group
 
     def is_outcome(self, column: Column) -> bool:
-        """Return whether a column of numbers that change within series is called like an outcome, or labels each time.
+        """Return whether a numeric column that changes within series looks like an outcome or a label of each time.
 
-        - It is called like an outcome, such as died. Some names have another sense, as discharge of a river. These
-          count only if the column has at most two different numbers per series, on average, or few in all.
-        - It holds at most two different whole numbers and is called like a label of times, such as is_anomaly.
+        - Its name is that of an outcome, such as died. Names such as discharge have other senses, as that of a river. A
+          column with such a name alone counts only if it has at most two different numbers per series on average, or
+          names few classes (`Column.names_classes`).
+        - Its name is that of a label of times, such as is_anomaly, and it has at most two different whole numbers.
         """
         several = count_keys(self.series, column.codes) > 2 * count_keys(self.series) and not column.names_classes
         measured = several and OUTCOMES.intersection(column.words) <= OTHER_SENSES
@@ -801,13 +815,14 @@ class _Proposer:
     def find_channel(self) -> None:
         """Propose a column of channels and one of positions, such as depths, and set what later steps choose from.
 
-        The proposals go to `self.given`, under "channel" and "positions". These are set, each of names of columns:
+        The proposals go to `self.given`, under "channel" and "positions". These attributes are set:
 
-        - `self.errors`: standard errors; `self.value_of`: {such a column: its column of values}.
-        - `self.limits`, `self.flags`, `self.coordinates`: limits; flags; coordinates such as latitudes.
-        - `self.maybe_values`, of columns themselves: possible values. They are numbers that vary within series, and
-          none of the above but coordinates. Codes, counts of rows or measurements, and copies of another column or of
-          the time are removed, if a column is left then.
+        - `self.errors`: names of columns of standard errors; `self.value_of`: {such a name: name of the value column},
+          if the names tell.
+        - `self.limits`, `self.flags`, `self.coordinates`: names of columns of limits, flags, and coordinates.
+        - `self.maybe_values`: the columns (`Column`) that may hold values. They have numbers that vary within series.
+          Ids, errors, limits, flags and the channel are not among them. Codes, counts of measurements, and copies of
+          another column or of the time are removed, unless no column would be left.
         """
         self.value_of = _errors_by_name(self.unused.values())
         means = any(c.words and MEANS.issuperset(c.words) for c in self.unused.values())  # next to which sd is an error
@@ -850,7 +865,7 @@ class _Proposer:
             self.leave_out([c for c in self.maybe_values if self.says_time(c)], "repeats the times")
 
     def leave_out(self, columns: Sequence[Column], text: str) -> None:
-        """Take columns off the possible values, with the remark `text`, unless no other would be left."""
+        """Drop columns from `self.maybe_values`, with the remark `text`; do nothing if none would remain."""
         if len(columns) < len(self.maybe_values):
             self.maybe_values = [c for c in self.maybe_values if c not in columns]
             self.remarks.on((c.name for c in columns), text)
@@ -858,18 +873,18 @@ class _Proposer:
     def likely_channel(self) -> Column | None:
         """Return the column that most likely says what was measured in each row, such as the band; None without one.
 
-        It holds texts or whole numbers, at most 2,000 different ones, and changes within series, but marks no states
-        (`is_state`). The first of these rules that finds a column decides:
+        Only texts or whole numbers with at most 2,000 different cells count. The column changes within series, and is
+        not a state (`is_state`). The first of these rules that finds a column decides:
 
-        - It is called like a channel; or like a class, if the table has units of measurement; or F, if it holds texts.
-          Of several, one goes first whose channels have one unit each, then the one that leaves the fewest rows of
-          equal series, time and channel, then the best name.
-        - It has few classes, which tell apart rows of equal series and time.
-        - It holds texts with letters, and the value is the only column of numbers, is called like a value, or has
-          errors. The texts explain more than half of the variance of its ranks, or the times of a series begin again
-          at each text.
+        - Its name. It is called like a channel; or like a class, if the table has a column of units (`is_unit`); or F,
+          if it holds texts. Of several, one with one unit per channel goes first, then the one that leaves the fewest
+          rows with equal series, time and channel, then the one with the best name.
+        - Its classes. It has few, and they tell apart rows of equal series and time.
+        - Its texts. They have letters, and the value is the only column of numbers, is called like a value, or has
+          errors. The texts explain more than half of the variance of its ranks, or the times of a series begin again at
+          each text.
 
-        A remark says which of the last two decided; the texts get a hint if none did.
+        A remark says which of the last two decided. If none did, the columns of texts get a hint.
         """
         roles = {*self.errors, *self.limits, *self.outcomes, *self.flags}
         free = [c for name, c in self.varying.items() if name not in roles]
@@ -911,15 +926,15 @@ class _Proposer:
         return self.rows - count_keys(self.series, self.times, *keys)
 
     def find_scale(self, channel: Column | None) -> None:
-        """Propose as a further position the column, such as a depth, that orders the rows of one time.
+        """Propose a further position, such as a depth, if many rows have the same series, time and channel.
 
-        Rows are repeated if an earlier one has the same series, time and `channel`, the column of channels or None.
+        A row is repeated if an earlier one has the same series, time and `channel` (the column of channels, or None).
 
-        - If more than a twentieth of all rows are repeated, the first of `self.maybe_values` is proposed whose numbers
-          go one way among rows of equal series, time and channel (`Column.is_scale`), and tell all but a twentieth of
-          the repeated rows apart. It is no value then.
-        - If none was proposed, `self.doubts` gets a sentence: how many rows are repeated, and which column of classes
-          tells them apart, if any does. With channels this needs more than a twentieth, without one row.
+        - If more than a twentieth of all rows are repeated, the first of `self.maybe_values` is proposed that is a
+          scale within such rows (`Column.is_scale`), is no time of day, and tells all but a twentieth of the repeated
+          rows apart. It is taken off `self.maybe_values`.
+        - Without such a column, `self.doubts` gets a sentence on how many rows are repeated, and which column of
+          classes tells them apart, if any. It needs one repeated row; with channels, more than a twentieth of all rows.
         """
         keys = [] if channel is None else [channel.codes]
         bare, rows = self.repeated_rows(*keys), joint_codes(self.series, self.times, *keys)
@@ -940,20 +955,21 @@ class _Proposer:
             self.doubts.append(text)
 
     def id_with(self, *columns: Column) -> str:
-        """Return the option that joins the id, if there is one, and columns, for a shell: "--id subject+trial"."""
+        """Return the command's option that adds columns to the proposed id, if any, such as "--id subject+trial"."""
         named = [c.name for c in (self.column("id"), *columns) if c is not None]
         return option("id", "+".join(named))
 
     def says_time(self, column: Column) -> bool:
-        """Return whether a column says the time of each row again, as the end of an interval does next to its begin.
+        """Return whether a column repeats the times in another form, as the end of each interval does.
 
         It does in each of these cases:
 
         - Its numbers keep pace with the times (`keeps_pace`), as ages do.
-        - Its numbers count the rows, and may begin again, as those of trials do.
-        - Its numbers are days such as 20240331.5, and go one way within series.
-        - It is called like a time, and goes one way within series, with one number for each time.
-        - Its numbers are consecutive and whole, go one way within series, and there match the times one to one.
+        - Its numbers count the rows and may begin again: 1, 2, 3, 1, 2, 3, as those of trials do.
+        - Its numbers are days such as 20240331.5, and go one way (`goes_one_way`) within series.
+        - It is called like a time, and goes one way within series, with one number per time.
+        - Its numbers are consecutive integers (`counts`) that go one way within series, with one number per time, and
+          one time per number.
         """
         if column.numbers_rows or (column.packs_days and column.goes_one_way(self.series)):
             return True
@@ -1026,13 +1042,13 @@ class _Proposer:
 
         The first of these rules that finds columns decides:
 
-        - They are called like values.
-        - They have columns of standard errors, and not all possible values have. If several have, columns of means do
-          not count.
-        - They differ more between channels than within one; not tried if the `channel` is None.
+        - Columns that are called like values, such as flux.
+        - Columns that have a column of standard errors, if some possible values have none. If several columns have one,
+          means do not count.
+        - Columns that differ more between channels than within one; not tried if the `channel` is None.
 
-        Coordinates are taken off `self.maybe_values` before, unless nothing else is left. If the table has nested
-        columns, which may hold the values, coordinates are always taken off.
+        Coordinates are taken off `self.maybe_values`, unless nothing else is left; only the first rule still finds
+        them. If the table has nested columns, which may hold the values, coordinates are always taken off.
 
         Raises:
             InputError: no possible values are left ("no-values").
@@ -1058,9 +1074,10 @@ class _Proposer:
         return [c for c in measured if share_explained(c, channel) > TELLING_SHARE]
 
     def say_units(self, channel: Column | None) -> None:
-        """Remark which columns hold units that differ within a channel, and which hold zones of the times.
+        """Add a remark to columns of units that differ within a channel, and to columns of time zones.
 
-        Units get no remark if the `channel` is None, or if there are two per channel or more, on average.
+        The remark on units is for exceptions: there is none if `channel` is None, or if channels have two units or more
+        on average.
         """
         free = [c for name, c in self.varying.items() if name in self.unused and name not in self.flags]
         if channel is not None:
@@ -1076,10 +1093,10 @@ class _Proposer:
     def find_errors(self) -> None:
         """Propose the column of standard errors of a single column of values: flux_err next to flux, or err.
 
-        Nothing is proposed for several columns of values, if the user named errors, or if a row would be lost. Such a
-        row has a value that is no limit ("<5"), and lacks the error, which other rows of its series have.
+        Nothing is proposed for several columns of values, if the user named errors, or if --errors would leave out
+        rows: those with a value, but no error, in a series that has errors elsewhere. Limits ("<5") need no error.
 
-        Remarks say which errors would drop rows, and which coordinates may be positions.
+        Remarks (`self.remarks`) say how many rows --errors would leave out, and which coordinates may be positions.
         """
         values, given = self.values, self.given.get("positions", ())
         positions = dict.fromkeys((*given, *self.coordinates))
@@ -1101,10 +1118,12 @@ class _Proposer:
     def find_limits(self) -> None:
         """Propose a column of detection limits, such as limmag, for rows that lack the value.
 
-        It is proposed as "lower_limits" for magnitudes, which grow as a source gets fainter, else as "upper_limits",
-        and is then no static column. Nothing is proposed if there are several columns of values, if the user named
-        limits, or if no row has a limit without a value. Remarks are added to other limits, and to flags and marks such
-        as "<", which are not read.
+        Limits of magnitudes, which grow as a source gets fainter, are proposed as "lower_limits"; others as
+        "upper_limits". The column is then no static column. Nothing is proposed if there are several columns of values,
+        if the user named limits, or if no row has a limit without a value.
+
+        Remarks (`self.remarks`) are made on the proposed column, and on other limits, flags and marks such as "<",
+        which are not read.
         """
         free, n, values = self.unused, self.rows, self.values
         texts = {c.name: {*c.cells.unique().to_pylist()} - {None, "", "="} for c in free.values() if c.text}
@@ -1145,9 +1164,13 @@ class _Proposer:
 def _bare_name(words: Iterable[str]) -> str:
     """Return the name that a column of values and its errors share, as one word: "psf" for magpsf and sigmapsf.
 
-    Words for errors, such as "sigma", are left out, also at either end of a word ("sigmaflux" → "flux"), and so are
-    "se" as the last of several words, and "mag" next to other words ("mag" and "err" → "mag"). Words for errors alone
-    give "".
+    The `words` of a column's name are joined. Left out are
+
+    - words for errors, such as "sigma", also at either end of a word: "sigmaflux" gives "flux";
+    - "se" and "sem" as the last of several words;
+    - "mag" next to other words, as in magpsf; "mag" and "err" still give "mag".
+
+    Words for errors alone give "".
     """
     words = [*words]
     words = words[:-1] if words[1:] and words[-1] in STANDARD_ERRORS else words
@@ -1188,9 +1211,10 @@ def _errors_by_name(columns: Iterable[Column]) -> dict[str, str]:
 
 
 def key_column(table: Source, id: str) -> str:
-    """Return the name of the column of ids in a table of objects: `id`, or else the only column that looks like an id.
+    """Return the name of the id column of a table that has labels or static columns of series.
 
-    `id` may join names of columns by "+".
+    It is `id`; or if the table lacks `id`, its only column that looks like an id. `id` may join names of columns by
+    "+".
 
     Raises:
         InputError: the table lacks `id`, and no column or several look like ids ("unknown-column").
@@ -1217,16 +1241,17 @@ def propose_objects(source: Source, id: str, label: str | None) -> tuple[str | N
     """Propose the label and the static columns of a table of objects, which has one row per series.
 
     Args:
-        source: the table, of which some rows are read.
+        source: the table; a sample of its rows is read.
         id: the id column of the observations, or several joined by "+". If the table of objects lacks it, its only
-            column that looks like an id is taken. None of these is proposed.
+            column that looks like an id takes its place. Ids are never proposed as label or static column.
         label: the label, if the user named it, which is kept; None to propose one.
 
     Returns:
         The label, or None if no column looks like one; the static columns; and {column: what is doubtful about it}.
 
     Raises:
-        InputError: no column of ids, or several that look like one ("unknown-column"); what `look` raises.
+        InputError: no column of ids, or several that look like one ("unknown-column"); what `look` raises for a table
+            that it cannot read.
     """
     key, seen, remarks = key_column(source, id), look(source), Remarks()
     ids = {key, *id_parts(key, source.kinds)}
@@ -1241,13 +1266,17 @@ def _of_series(
 ) -> tuple[str | None, tuple[str, ...]]:
     """Propose the label and the static columns among columns that have one value per series.
 
-    - The label is called like a class or an outcome, such as species or died, and has two different values, or more, up
-      to half as many as series. A column of durations goes first if another column, the status, says by at most two
-      values how they ended (`status_of`).
-    - Static are all other columns with different cells, except those that may give the label away: outcomes, the
-      status, and columns that determine the label.
-    - Not static either are ids, dates, times of day, columns called like a standard error, split or fold, and texts or
-      numberings that differ in most series.
+    The label is the first of these that exists:
+
+    - a column of durations next to a status, a column that says how they ended by at most two values (`status_of`);
+    - a column that is called like a class or an outcome, such as species or died, with at least two different values,
+      and at most half as many as series (two are always allowed).
+
+    Static columns are all others whose cells differ, except
+
+    - those that may give the label away: outcomes, the status, and columns that determine the label;
+    - ids, dates, times of day, and columns called like a standard error, split or fold;
+    - texts or numberings that differ in most series.
 
     Args:
         columns: the columns, described by a sample.

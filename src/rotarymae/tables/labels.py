@@ -40,21 +40,23 @@ class Facts:
 
     @classmethod
     def read(cls, source: Any, id: str, names: Sequence[str], na: Sequence[str] = (), static: bool = False) -> Facts:
-        """Read columns of a table that has a row per id, or several rows with the same value.
+        """Read columns of a table that have one value per id; return the ids and these values.
 
-        Rows without an id are left out.
+        An id may have several rows, all with the same value. Rows without an id are left out.
 
         Args:
             source: a file or data frame, as for `open_source`.
-            id: its column of ids, or several joined by "+". "id" and "file" stand for the name of each row's file, if
-                the table has no such column.
+            id: its column of ids, or several joined by "+". It may be "id" or "file" without a column of this name:
+                then the id of a row is the name of its file.
             names: the columns to read.
             na: cells that mean "missing", besides empty ones: texts, or numbers in any spelling.
-            static: True for static columns: up to one in a hundred ids may have several values, of which the first
-                counts; in text files, words such as NA always mean "missing", and texts that are numbers become floats.
-                False for labels and splits: no id may have several values; in text files, words such as NA mean
-                "missing" only if all other cells of the column are numbers, and texts that are whole numbers become
-                integers.
+            static: True for static columns, such as age; False for labels and splits. It decides about
+
+                - several values of an id: True allows them for up to one in a hundred ids, and the first value counts;
+                  False allows none;
+                - words such as NA in text files: with True they always mean "missing"; with False only if all other
+                  cells of the column are numbers;
+                - numbers in text files: with True they become floats; with False whole numbers become integers.
 
         Raises:
             InputError: a table or column that cannot be read; the column of ids among `names` ("column-twice"); an

@@ -117,7 +117,8 @@ class TableReader:
         Args:
             source: a file, a folder, a pattern, "-" for standard input, a data frame, or an open `Source`.
             schema: which columns to read, and how. If it names no values, all columns without another role are values.
-                If its `id` is "file", or "id", and there is no such column, each file or data frame is one series.
+                If its `id` is "file" or "id", and the table has no column of this name, each file or data frame is one
+                series.
             channel_names: the channels of a model; None without one, or if it has none. An observation of another
                 channel is left out, or refused if the schema is strict.
             value_names: what a model calls its values and errors; None without one. The data set uses these names if
@@ -127,10 +128,10 @@ class TableReader:
             id_name: what the ids are called in the data set; None takes the schema's `id`.
 
         Raises:
-            InputError: what `open_source` refuses; columns that are not there ("unknown-column"), or twice
-                ("column-twice"); no column "id" in a table in which another looks like ids ("unknown-column"); one of
-                `others` that the schema names as id, time, channel, value, error or limit ("label-is-input"); a unit
-                that cannot be converted ("unit").
+            InputError: what `open_source` refuses; columns that are absent ("unknown-column"), or there twice
+                ("column-twice"); the `id` "id" without such a column, if another one looks like ids ("unknown-column");
+                one of `others` that the schema names as id, time, channel, value, error or limit ("label-is-input"); a
+                unit that cannot be converted ("unit").
 
         Warns:
             InputWarning: columns that a model knows and the table lacks; channels that look like outcomes; units of
@@ -208,11 +209,12 @@ class TableReader:
 
     @cached_property
     def _static(self) -> list[tuple[str, Facts]]:
-        """Pairs (name of a table, its static columns as `Facts`), for this table and that of objects, if they have any.
+        """Pairs (name of a table, its static columns as `Facts`) for the tables that hold static columns of the schema.
 
-        They are read once for the whole table, so that they are alike in all parts of it. Numbers of `source` are
-        converted by `factors`. Raises InputError for an id column that is missing, or for columns that `Facts.read`
-        refuses.
+        These are at most two: the table of observations, and the table `objects` (one row per series), which is asked
+        for columns that the first lacks. They are read once as a whole, so that all parts of a table get the same.
+        Numeric columns in `factors` are multiplied by their factor. Raises InputError for an id column that is missing,
+        or for columns that `Facts.read` refuses.
         """
         schema, facts = self.schema, []
         for table in (self.source, self.objects):
@@ -231,24 +233,24 @@ class TableReader:
     # ── whole, and in parts ─────────────────────────────────────────────────────────────────────────────────────────
 
     def read(self, memory: float | None = None, every: bool = False) -> SeriesDataset:
-        """Read all series; `reading` of the result says what became of the rows.
+        """Read all series; `reading` of the result is a report on the rows that were left out, and why.
 
         Args:
             memory: bytes; a table that takes more gets memory-mapped columns. None means half of what is free.
-            every: refuse the table if a series has no observations, as for labels in the order of the series; otherwise
-                such series are left out.
+            every: True refuses the table if a series has no observations. It is for labels that are given in the order
+                of the series. False leaves such series out.
 
         Raises:
             InputError: what `Source.read` refuses; columns that are not numeric; dates with a zone next to ones without
                 ("mixed-zones"); no line of a text file that fits its header ("unequal-lines"), or a second header
                 ("several-tables"); no room on disk for a large table ("no-room"); many rows that repeat the series,
-                time and channel of others ("duplicates"); static columns that `Facts.read` refuses; in a strict
-                reading, any cell that cannot be used. The message begins with the name of the table, unless it is a
-                data frame.
+                time and channel of others ("duplicates"); static columns that `Facts.read` refuses; a series without
+                observations, if `every`; any cell that cannot be used, if the schema is `strict`. The message begins
+                with the name of the table, unless it is a data frame.
             NoObservations: a table without an observation.
 
         Warns:
-            InputWarning: once for the whole table, of each kind of row that is left out, and of what looks wrong.
+            InputWarning: one for the whole table. It counts each kind of row that is left out, and what looks wrong.
         """
         _ = self._static  # whose errors name its table
         mapped, reports = self.source.too_large(self.columns, memory), []
@@ -322,9 +324,15 @@ class TableReader:
     def parts(self) -> Iterator[Part]:
         """Yield the table in parts of whole series, about 262,144 observations each, in order of first appearance.
 
-        A part whose series have no observations has the `dataset` None. This raises no error, even if all parts are
-        like that. Otherwise InputError is raised and InputWarning given as by `read`, without the table's name.
-        Warnings and errors on the table as a whole come after the last part, if any part has observations.
+        A part whose series have no observations has the `dataset` None; this is no error, even if all parts are like
+        that. Rows without an id are in no part. Errors and warnings on the table as a whole come after the last part,
+        if any part has observations.
+
+        Raises:
+            InputError: what `read` refuses, but no lack of observations. Messages do not name the table.
+
+        Warns:
+            InputWarning: as `read` does.
         """
         reports, observed = [], False
         for part in self._parts(PART, whole=self.source.observations(self.columns) <= PART):
@@ -563,10 +571,11 @@ class TableReader:
 def _joined_static(parts: Sequence[dict[str, np.ndarray]], counts: Sequence[int]) -> dict[str, np.ndarray]:
     """Join the static columns of parts of a table: {name: array with one value for each series of all parts}.
 
-    Parts may differ in columns that `_facts` made of rows without a time:
+    A column that `_facts` made of rows without a time may differ between parts. It holds numbers if such rows have
+    values there; it is boolean if none has a value; it is absent if there are no such rows.
 
-    - If a column holds numbers in some part, it is NaN for series of parts where it is boolean or absent.
-    - If it is boolean in all parts that have it, it is False for series of the other parts.
+    - If it holds numbers in some part, it is NaN for the series of parts where it is boolean or absent.
+    - If it is boolean in all parts that have it, it is False for the series of the other parts.
 
     Args:
         parts: {name: array [S]} for the S series of each part.
@@ -607,11 +616,12 @@ def announce(report: ReadingReport | None) -> None:
 def _facts(rows: Observations, codes: np.ndarray, names: np.ndarray) -> dict[str, np.ndarray]:
     """Turn rows without a time into static columns: {channel: array with one value for each of S series}.
 
-    A channel has a column if some row without a time is of this channel. The column is
+    A row without a time states a fact of its series, such as an age, and its channel names the fact. Each channel with
+    such rows becomes a column. Only the first such row of each series counts. The column is
 
-    - float64 if any of these rows has a value: that of the first of these rows in a series, NaN if it is a limit ("<5")
-      or if the series has none of them;
-    - else boolean: whether the series has any of these rows.
+    - float64 if any of these first rows has a measured value: the value of each series, NaN for a limit ("<5") or for
+      none;
+    - else boolean: True for the series with such a row.
 
     Args:
         rows: all rows; only the first of their columns of values is used. S is the number of their ids.
@@ -647,10 +657,10 @@ def _factor(unit: str, to: str) -> float | None:
 
 
 def _factors_of_errors(table: Source, schema: TableSchema, values: Sequence[str]) -> dict[str, tuple[float, str]]:
-    """Return {column of errors: (factor, unit)} that convert it to the `unit` of its values, where the two differ.
+    """Return the factors that convert standard errors to the units of their values, where the two units differ.
 
-    `values` are the names of the columns of values and of errors. Warns (InputWarning) of a column for whose unit
-    `_factor` knows none.
+    The result is {column of errors: (factor, unit of the values)}. A column whose unit cannot be converted is left out
+    with an InputWarning. `values` are the names of the columns of values and of errors.
     """
     factors = {}
     for name, error in _error_of(schema, values).items():
@@ -669,8 +679,8 @@ def _factors_of_training(table: Source, schema: TableSchema, values: Sequence[st
     """Return {column: (factor, unit)} that convert columns to the units of a model's training, `schema.units`.
 
     A column with the same unit, perhaps by another name, is not in the result. Without `schema.convert` the result is
-    {}, and an InputWarning names each column in another unit, with the factor if `_factor` knows it. Raises InputError
-    ("unit") if a factor is needed that it does not know.
+    {}, and an InputWarning names each column in another unit, with the factor if `_factor` knows it. With
+    `schema.convert`, InputError ("unit") is raised for a column whose factor `_factor` does not know.
     """
     factors = {}
     for name, trained in schema.units.items():

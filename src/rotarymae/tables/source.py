@@ -188,8 +188,8 @@ class Source:
         kinds = {name: kind for name, kind in self.kinds.items() if name not in at}
         if taken := [name for name in ("number", values) if name in kinds]:
             raise InputError(
-                f"--numbered joins the columns {stem}1, {stem}2, ... of {self.name} to {listed(taken)}, and another "
-                "column is called so; rename that.",
+                f"--numbered joins the columns {stem}1, {stem}2, ... of {self.name} to new ones, whose names other "
+                f"columns already have: {listed(taken)}. Rename these.",
                 code="column-twice",
             )
         numbers = pa.array([at[name] for name in names])
@@ -357,9 +357,9 @@ class Source:
         """Return how many text lines were left out for a wrong number of cells, and a text about the first such line.
 
         - The result is (0, "") if no line was left out, or if the table is not of text files.
-        - Each line counts once, but of each reading only the first 100,000.
-        - Lines count that `read` and `rows` have met so far; if neither was called, the files are read now.
-        - Of several files, the first line is that of the smallest number.
+        - Lines that `read` and `rows` have met so far are counted; if neither was called, the files are read now.
+        - A line counts once, even if it is read again. Each reading adds at most 100,000 lines.
+        - With several files, the first line is the one with the smallest line number.
         """
         if not self.is_text:
             return 0, ""
@@ -451,7 +451,10 @@ class Source:
 
     @property
     def _bytes_of_text(self) -> int | None:
-        """Bytes of text, JSON or Excel files, to estimate rows; packed ones count four times. None for others."""
+        """Size of text, JSON or Excel files in bytes, to estimate the number of rows; None for other tables.
+
+        A compressed file counts as four times its size.
+        """
         if self.table is not None or self.format == "parquet":
             return None
         return sum(path.stat().st_size * (4 if path.suffix.lower() in PACKED else 1) for path in self.paths)
@@ -480,11 +483,11 @@ class Source:
         return ", ".join([*cells_of, "row_number() OVER () AS _row"])
 
     def _flattened(self, columns: Sequence[str]) -> str:
-        """Return SQL expressions, joined by commas for SELECT, that make a row of each entry of the lists in a table.
+        """Return the SQL expressions, joined by commas, of a SELECT that makes one row of each entry of the lists.
 
-        The table has the columns that `_selected` makes of the same `columns`. A row with an empty list remains, with
-        null. If several columns hold lists, a column _unequal is added: the row's number if its lists differ in length,
-        else null. Without columns the result is "1".
+        It selects from a table with the columns that `_selected(columns)` makes: c0, c1, ... and _row. An empty list
+        gives one row with null. If several columns hold lists, a column _unequal is added: the row's number if its
+        lists differ in length, else null. Without columns the result is "1", as SELECT needs something.
         """
         lists = [i for i, name in enumerate(columns) if is_list(self.kinds[name])]
         cells_of = [f"c{i}" for i in range(len(columns))]
@@ -548,10 +551,11 @@ def _with_point(cell: str) -> str:
 
 
 def _flat(schema: pa.Schema, columns: Sequence[str] | None = None) -> tuple[dict[str, pa.DataType], dict[str, str]]:
-    """Flatten an Arrow schema: a column of structs becomes a column "column.field" for each field.
+    """Flatten an Arrow schema: replace a column of structs by a column "column.field" for each of its fields.
 
-    Fields of lists of structs become lists. A dictionary-encoded column has the type of its values. Of columns that
-    would have the same name, one is kept: a plain column before a field, else the first.
+    The fields of a list of structs become lists. A dictionary-encoded column has the type of its values. Names are made
+    unique: if two columns would have the same name, one that was plain in the schema is kept rather than a field, else
+    the first.
 
     Args:
         schema: the Arrow schema.
@@ -595,12 +599,12 @@ def open_source(source: Any, header_row: int | None = None, numbered: str | None
 
     Args:
         source: the path of a file or folder, a pattern such as "night*.csv", "-" for standard input, or a data frame.
-            Several files are one table. A `Source` is returned as it is, unless `numbered` is given.
+            Several files are one table. A `Source` is returned as it is, except for `numbered`.
         header_row: the line of a text file, or row of an Excel sheet, counted from 1, that names the columns; None
             guesses it.
-        numbered: the common beginning, such as "FLUX.", of numbered columns that make a series of each row. They are
-            joined by `Source.with_numbered`, unless `source` is a `Source` in which they are joined. None without such
-            columns.
+        numbered: "FLUX." if each row is a series, with its values in the columns FLUX.1, FLUX.2, ...: the beginning of
+            their names. `Source.with_numbered` joins them to lists. In a `Source` that has these lists already, nothing
+            changes. None without such columns.
 
     Raises:
         InputError: no such file ("no-file"); a file that is no text, with a suffix that is not known, or a text that is
@@ -659,11 +663,11 @@ def _open_files(source: str | os.PathLike[str], header_row: int | None) -> Sourc
 
 
 def _open_frame(frame: Any) -> Source:
-    """Open a pandas, polars, Arrow or astropy table, or that of another library that narwhals supports.
+    """Make a `Source` of a pandas, polars, Arrow or astropy table, or that of another library that narwhals supports.
 
-    - Of a pandas index, each level with a name becomes a column, unless another column or level has this name. A single
-      level of dates or durations without a name becomes the column "time", unless there is one.
-    - A column of mixed type, and columns whose names are equal as texts, raise an error only when they are read.
+    - A level of a pandas index becomes a column if it has a name that no other column or level has. A single level of
+      dates or durations without a name becomes the column "time", unless there is one.
+    - Columns of mixed type, and those whose names are equal as texts, raise an error only when they are read.
 
     Raises:
         InputError: another object, or a lazy frame ("no-frame").
@@ -803,14 +807,16 @@ def id_parts(name: str, columns: Iterable[str]) -> list[str]:
 
 
 def dates_in_parts(names: Iterable[str]) -> list[dict[str, str]]:
-    """Return the dates whose parts are columns, {"year": "YY", "month": "MM", "day": "DD"} each; of most parts first.
+    """Return the dates whose parts are columns, as {part: column}; those with most parts come first.
+
+    An example is {"year": "YY", "month": "MM", "day": "DD"}.
 
     - A column holds a part if its name, in upper or lower case, is among the part's names in `DATE_PARTS`. But a column
       "min" is no minute if another column is called "max", "mean" or "avg".
     - The names of a date's columns may share a beginning: VISITYR, VISITMO and VISITDAY are one date, and BIRTHYR and
       BIRTHMO are another.
-    - A date has two or more parts. They are the first ones of a line of `DATES`, such as year, month, day, without a
-      gap.
+    - A date has two or more parts, which follow a line of `DATES` from its start without a gap. Year and month are a
+      date, and so are year, month and day; year and hour are not.
     """
     names = list(names)
     if STATISTICS & {name.lower() for name in names}:
@@ -884,8 +890,8 @@ def table_files(path: Path) -> tuple[Path, ...]:
         files = tuple(one for one, parts in pairs if _suffix(one) and not any(p.startswith((".", "_")) for p in parts))
         if not files:
             raise InputError(
-                f"{path} is a folder without table files; known suffixes are {', '.join(FORMATS)}. Others of text "
-                f"are read by a quoted pattern, such as '{path}/*.tab'; pictures and sounds by --images and --audio.",
+                f"{path} is a folder without table files; known suffixes are {', '.join(FORMATS)}. For other text "
+                f"files give a quoted pattern, such as '{path}/*.tab'; for pictures and sounds, --images or --audio.",
                 code="no-file",
             )
         return files
@@ -1048,7 +1054,10 @@ def _open_parquet(paths: tuple[Path, ...], name: str) -> Source:
         schema = pa.unify_schemas(schemas, promote_options="permissive")
     # Numbers stand for names, as DuckDB takes "time" and "Time" for one, in several files the first of the two.
     if len({*map(str.lower, schema.names)}) < len(schema) and any(one.names != schema.names for one in schemas):
-        raise InputError(f"{name} have columns whose names differ in capitals alone, in different orders; rename them.")
+        raise InputError(
+            f"{name} have columns whose names differ only in capitals, as time and Time do, and whose order differs "
+            "between the files; rename these columns."
+        )
     numbers = [f"c{i}" for i in range(len(schema))]
     files = f"read_parquet([{', '.join(map(_pattern, paths))}], union_by_name=true, hive_partitioning=false, "
     files += f"filename='{FILE}') AS _table({', '.join(numbers)})"

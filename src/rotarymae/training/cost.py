@@ -272,7 +272,8 @@ class Plan:
         """Largest number of rows from which a method such as boosting learns when it is compared with the network.
 
         Rows are series and the copies of them that a method makes. The number is 500 per minute of the run, divided by
-        `slowdown`, and rounded up; it is infinite without the option `minutes`.
+        `slowdown` (how many times longer work takes because other programs use the processor), and rounded up; it is
+        infinite without the option `minutes`.
         """
         return math.inf if self.config.minutes is None else math.ceil(COMPARED * self.config.minutes / self.slowdown)
 
@@ -299,10 +300,11 @@ class Plan:
         """Return the series that there is time to predict at the end of a run, and the length to cut them to.
 
         If there is no time for all:
-        - with fine-tuning, series stay whole, because a label belongs to a whole series;
-        - else they are cut to a length of which eight series could be predicted in the time (2 S of them if there are
-          S < 4 series), but never below 2,000 observations;
-        - then as many series as there is time for, at least one, are drawn at random by the seed of the fit.
+
+        - With fine-tuning, series stay whole, because a label belongs to a whole series.
+        - Without it, longer series are cut to a length at which eight series fit into the time, but never below 2,000
+          observations. With S < 4 series, 2 S must fit.
+        - Then as many series as there is time for, at least one, are drawn at random by the seed of the fit.
 
         Returns:
             Ascending indices of the series, and the largest number of observations of a series. None if there is time
@@ -327,10 +329,10 @@ class Plan:
     def _stored(self, name: str, number: Callable[[], int]) -> int:
         """Return the number that plan.json has under a name; if it has none, compute one and store it there.
 
-        So a resumed run makes as many steps as were planned at its start.
+        So a resumed run has the steps of training, and the rows for other methods, that were planned at its start.
 
         Args:
-            name: a stage of training, or a method next to the network, such as boosting.
+            name: a stage of training, for its steps; or a method next to the network, such as boosting, for its rows.
             number: computes the number, at least 1; it is called only if plan.json has none.
         """
         kept = self._read()
@@ -340,9 +342,10 @@ class Plan:
         return kept[name]
 
     def _read(self) -> dict[str, int]:
-        """Return plan.json as {name of a stage or method: number}; {} if there is no such file or it is damaged.
+        """Return the numbers planned in plan.json, {stage or method: steps or rows}; {} if it is missing or damaged.
 
-        Entries that are not whole numbers of at least 1 are left out.
+        They are steps of a stage, or rows that a method learns from. Entries that are not integers above 0 are left
+        out.
         """
         try:
             kept = dict(json.loads((self.folder / PLAN).read_text(encoding="utf-8")))

@@ -351,7 +351,7 @@ class FitConfig(
         mask_range(self.mask_ratio)
         if self.window is None and self.overlap is not None:
             raise InputError(
-                f"overlap is {self.overlap}, and window is None; give the length window, too, or leave overlap out.",
+                f"overlap is {self.overlap}, and window is None; set window, too, or leave overlap out.",
                 settings=[("window", 4096)],
             )
         if self.window is not None and self.shared >= self.window:
