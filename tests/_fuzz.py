@@ -108,6 +108,21 @@ OPTIONS = {
     "tokens": st.sampled_from(["channel", "time", "both", None]),
     "duplicates": st.sampled_from(["error", "mean", "first", "last"]),
 }
+SECOND = ["second", "", "id ", "é", "a\nb", "value_err", "e_value", "sigma", "flag"]
+SECONDS = [(), ("second",), ("value_err",), ("e_value",), ("sigma",), ("flag",), ("value",), ("nothing",)]
+LAYOUT = {
+    **{name: st.sampled_from(SECONDS) for name in ("errors", "positions", "flags", "upper_limits", "lower_limits")},
+    "limits": st.sampled_from(["censored", "drop", "keep"]),
+    "untimed": st.sampled_from(["drop", "static", "zero"]),
+    "since": st.sampled_from(["0", "2020-01-01", "soon", ""]),
+    "until": st.sampled_from(["1", "2020-01-01T10:00Z"]),
+    "clock": st.sampled_from(["second", "channel", "nothing"]),
+    "numbered": st.sampled_from(["cycle", "value"]),
+    "na": st.sampled_from([("a",), ("0",), (0,)]),
+    "time_format": st.sampled_from(["%Y", "unix", "julian", "%"]),
+    "strict": st.booleans(),
+    "convert": st.booleans(),
+}
 
 
 @st.composite
@@ -127,17 +142,24 @@ def tables(draw: Any) -> Call:
         odd = draw(st.integers(0, 11)) == 0
         content[name] = draw(columns(None if odd else likely, rows))
     if draw(st.booleans()):
-        content[draw(st.sampled_from(["second", "", "id ", "é", "a\nb"]))] = draw(columns(None, rows))
+        kind = draw(st.sampled_from([None, "number", "with gaps"]))
+        content[draw(st.sampled_from(SECOND))] = draw(columns(kind, rows))
     kinds = ["arrow", "pandas", "polars"] * 3 + ["pandas of objects", "categories", "lazy", "dictionary"]
     frame = _frame(draw(st.sampled_from(kinds)), content)
     given = draw(options(("tokens", "duplicates")))
+    if draw(st.booleans()):
+        name = draw(st.sampled_from(sorted(LAYOUT)))
+        given[name] = draw(LAYOUT[name])
 
     def mostly(usual: Any, *others: Any) -> Any:
         return draw(st.sampled_from(others)) if draw(st.integers(0, 11)) == 0 else usual
 
     channel = mostly("channel" if draw(st.booleans()) else None, "band", 3, "id")
     more = mostly((), ("second",), ("value",), "second", ("nothing",), (None,), 3)
-    values = mostly(("value",), ("value", "second"), "value", (), ("id",), 5)
+    two = [name for name in content if name in SECOND]
+    values = mostly(
+        ("value", *two) if draw(st.booleans()) else ("value",), ("value", "second"), "value", (), ("id",), 5
+    )
     known = mostly(None, tuple("abcdgr"), ("a", "a"), (), (1, "a"), (None,), 7)
     which = draw(st.sampled_from(["long", "long", "wide", "labels"]))
     if which == "wide":

@@ -511,7 +511,8 @@ def _series_preprocessor(dataset: SeriesDataset, config: FitConfig, start: Pipel
     if start is None:
         inputs = None
         if not config.join_times:
-            inputs = Inputs.fit(dataset, config.channel_one_hot, config.signal_to_noise)
+            named = dataset.with_errors(config.errors)
+            inputs = Inputs.fit(named, config.channel_one_hot, config.signal_to_noise)
         times = (config.time_unit, config.time_origin, config.channel_spacing)
         values = (inputs, config.join_times, config.errors)
         windows = Windows.cut(dataset, window, overlap).dataset
