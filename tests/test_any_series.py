@@ -78,14 +78,14 @@ def test_evidence_knows_smooth_from_rough_and_finds_a_period():
     draw = np.random.default_rng(0)
     t = torch.from_numpy(np.sort(draw.uniform(0, 60, 60)))[None]
     y = torch.sin(2 * np.pi * t / 7.3) + 0.05 * torch.from_numpy(draw.normal(size=60))
-    fitted, described = processes.fit_kernels(t, y, torch.ones_like(t, dtype=torch.bool), torch.ones_like(t))
+    fitted, hyperparameters = processes.fit_kernels(t, y, torch.ones_like(t, dtype=torch.bool), torch.ones_like(t))
     assert (fitted.periods[0] - 7.3).abs().min() < 0.15
-    assert described[0, 4] > 0.95  # periodic
+    assert hyperparameters[0, 4] > 0.95  # periodic
     rough = torch.from_numpy(draw.normal(size=60).cumsum())[None]
-    _, described = processes.fit_kernels(
+    _, hyperparameters = processes.fit_kernels(
         t, (rough - rough.mean()) / rough.std(), torch.ones_like(t, dtype=torch.bool), torch.ones_like(t)
     )
-    assert described[0, 4] < 0.5
+    assert hyperparameters[0, 4] < 0.5
 
 
 def test_groups_scatter_what_they_gather():

@@ -1,7 +1,5 @@
 """Masks hide what they say and never padding; splits lose nothing; noise is a pure function of its key."""
 
-import json
-from dataclasses import asdict
 from math import ceil
 from typing import get_args
 
@@ -151,10 +149,8 @@ EXAMPLES = [
 ]
 
 
-def test_every_strategy_is_listed_by_its_name_and_comes_back_from_json():
+def test_every_strategy_is_listed_by_its_name():
     assert {one.kind for one in EXAMPLES} == set(MASKINGS) == set(SHARES)
-    for one in EXAMPLES:
-        assert Masking(**json.loads(json.dumps(asdict(one)))) == one
 
 
 @pytest.mark.parametrize("kind", SHARES)

@@ -20,7 +20,7 @@ from rotarymae.preprocess import DatasetExamples, ObservationPreprocessor
 from rotarymae.queries import as_queries
 from rotarymae.series import hide
 from rotarymae.tokens import Tokens
-from rotarymae.train import pretrain, to_interpolate
+from rotarymae.train import interpolation_options, pretrain
 from rotarymae.training import Pretraining
 
 SMALL = RoMAEConfig(embed_dim=16, num_heads=2, depth=1, decoder_embed_dim=16, decoder_num_heads=2)
@@ -129,12 +129,12 @@ def test_who_reads_neighbours_without_being_told():
     assert RoMAEInterpolator(**sizes).fit(data).pipeline_.model.config.neighbours
     assert not RoMAEInterpolator(**sizes, neighbours="off").fit(data).pipeline_.model.config.neighbours
     assert not RoMAEEmbedder(**sizes).fit(data).pipeline_.model.config.neighbours
-    assert to_interpolate(FIT, data).neighbours == "on"
+    assert interpolation_options(FIT, data).neighbours == "on"
     errors = dataclasses.replace(FIT, errors=("value_err",))
-    assert to_interpolate(errors, data).neighbours == "on"
-    assert to_interpolate(errors, SeriesDataset.from_arrays([[0.0, 1.0]], [[0.0, 1.0]])).neighbours == "on"
+    assert interpolation_options(errors, data).neighbours == "on"
+    assert interpolation_options(errors, SeriesDataset.from_arrays([[0.0, 1.0]], [[0.0, 1.0]])).neighbours == "on"
     where = SeriesDataset.from_arrays([[0.0, 1.0]], [[0.0, 1.0]], positions=[[3.0, 4.0]])
-    assert to_interpolate(FIT, where).neighbours == "off"  # on several axes none is nearest
+    assert interpolation_options(FIT, where).neighbours == "off"  # on several axes none is nearest
     with refuses("position_0", code="neighbours-of-positions"):
         pretrain(where, dataclasses.replace(FIT, neighbours="on"))
 

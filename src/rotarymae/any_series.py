@@ -161,7 +161,7 @@ class Bank(NamedTuple):
             is that of the value from `left_out`.
         buckets: (indices of channels among the U, processes fitted to them), for channels with similar numbers of
             observations.
-        described: expected hyperparameters of each channel.
+        hyperparameters: expected hyperparameters of each channel.
         joint_rows, joint: the series whose channels are also fitted together, and these processes; None without any.
         left_out: prediction of each visible observation from the others.
     """
@@ -171,13 +171,13 @@ class Bank(NamedTuple):
     values: Float[Tensor, "U n"]
     residual: Float[Tensor, "U n"]
     buckets: list[tuple[Int[Tensor, " P"], processes.Fitted]]
-    described: Float[Tensor, "U D"]
+    hyperparameters: Float[Tensor, "U D"]
     joint_rows: Int[Tensor, " R"]
     joint: processes.Joint | None
     left_out: Answer
 
 
-def fit_bank(
+def fit_processes(
     times: Float[Tensor, "B N"],
     channels: Int[Tensor, "B N"],
     values: Float[Tensor, "B N"],
@@ -197,14 +197,14 @@ def fit_bank(
     groups = ChannelGroups.of(channels, times, real, most)
     at, observed, relative = groups.gather(times), groups.gather(values), groups.gather(noise)
     counts = groups.real.sum(1)
-    buckets, described = [], torch.zeros(len(counts), processes.DESCRIPTORS)
+    buckets, hyperparameters = [], torch.zeros(len(counts), processes.DESCRIPTORS)
     left_out = Answer(*(torch.zeros(at.shape, dtype=torch.float64) for _ in Answer._fields))
     for low, high in zip((0, *BUCKETS), BUCKETS, strict=False):
         bucket = ((counts > low) & (counts <= high)).nonzero()[:, 0]
         if len(bucket):
             n = int(counts[bucket].max())
             y = observed[bucket, :n]
-            fitted, described[bucket] = processes.fit_kernels(
+            fitted, hyperparameters[bucket] = processes.fit_kernels(
                 at[bucket, :n], y, groups.real[bucket, :n], relative[bucket, :n]
             )
             for store, part in zip(left_out, processes.leave_one_out(fitted, y), strict=True):
@@ -212,7 +212,7 @@ def fit_bank(
             buckets.append((bucket, fitted))
     alone = Answer(*(groups.scatter(part, tuple(times.shape)) for part in left_out))  # pyright: ignore
     padded = at.masked_fill(~groups.real, torch.inf)
-    bank = Bank(groups, padded, observed, observed, buckets, described, counts[:0], None, alone)
+    bank = Bank(groups, padded, observed, observed, buckets, hyperparameters, counts[:0], None, alone)
     bank = _with_joint(bank, times, channels, values, real, noise)
     return bank._replace(residual=groups.gather(residuals(values, bank.left_out.mean, bank.left_out.log_std)))
 
@@ -228,7 +228,7 @@ def _with_joint(bank: Bank, times: Tensor, channels: Tensor, values: Tensor, rea
     They are fitted to series of 2 to 12 channels and at most 320 observations; if there are none, the bank is returned
     unchanged. In these series the prediction of an observation from the others (`left_out`) becomes a mixture: that
     from its own channel, and that from all channels. The other arguments, each [B, N], describe the observations to
-    which the bank was fitted, as in `fit_bank`; `real` is False at padding.
+    which the bank was fitted, as in `fit_processes`; `real` is False at padding.
     """
     groups, count = bank.groups, real.sum(1)
     observed = (groups.lookup >= 0).sum(1)
@@ -276,7 +276,7 @@ def _with_joint(bank: Bank, times: Tensor, channels: Tensor, values: Tensor, rea
     return bank._replace(joint_rows=rows, joint=joint, left_out=merged)
 
 
-def ask_bank(
+def predict_with_processes(
     bank: Bank, times: Float[Tensor, "B M"], channels: Int[Tensor, "B M"], real: Bool[Tensor, "B M"]
 ) -> tuple[Answer, Float[Tensor, "B M K"]]:
     """Predict values at M queries (a time and a channel each) per series with the fitted Gaussian processes.
@@ -316,8 +316,8 @@ def ask_bank(
         together = processes.answer(bank.joint, times[rows], inside[rows])
         both = processes.mix(Answer(*(part[rows] for part in alone)), together, share[rows])
         answer = Answer(*(old.index_copy(0, rows, new) for old, new in zip(alone, both, strict=True)))
-    near = _nearest(bank, whole, at, groups.gather(answer.mean), groups.gather(answer.log_std))
-    numbers = [answer.mean.asinh(), answer.log_std, answer.curve_log_std.clamp(min=-7), answer.disagreement, share]
+    near = _query_features(bank, whole, at, groups.gather(answer.mean), groups.gather(answer.log_std))
+    numbers = [answer.mean.asinh(), answer.log_std, answer.curve_log_std.clamp(min=-7), answer.kernel_spread, share]
     numbers += [residuals(alone.mean, answer.mean, answer.log_std), alone.log_std - answer.log_std, known.double()]
     return answer, torch.cat([groups.scatter(near, shape), torch.stack(numbers, -1).float()], -1)
 
@@ -333,7 +333,7 @@ def least_half_width(bank: Bank, answer: Answer, channels: Int[Tensor, "B M"]) -
       from the prediction by the other observations, in predicted standard deviations.
 
     Channels with fewer than 20 observations (`FEWEST`) have no bound. `bank` and `channels` are those given to
-    `ask_bank`, and `answer` is what it returned.
+    `predict_with_processes`, and `answer` is what it returned.
     """
     groups, lookup = bank.groups, bank.groups.lookup
     typical = bank.residual.abs().masked_fill(~groups.real, torch.nan).nanquantile(0.68, 1)
@@ -343,7 +343,7 @@ def least_half_width(bank: Bank, answer: Answer, channels: Int[Tensor, "B M"]) -
     return NARROWEST * typical[pair].masked_fill(~known, 0.0) * answer.log_std.exp()
 
 
-def _nearest(bank: Bank, pairs: Tensor, times: Tensor, mean: Tensor, log_std: Tensor) -> Float[Tensor, "U m K"]:
+def _query_features(bank: Bank, pairs: Tensor, times: Tensor, mean: Tensor, log_std: Tensor) -> Float[Tensor, "U m K"]:
     """Describe the observations around each query (a time to predict at) by K = 24 numbers, which the decoder reads.
 
     - 12: three for each of the four nearest observations, two on either side: its value; its nearness, 1 / (1 + gap /
@@ -353,7 +353,7 @@ def _nearest(bank: Bank, pairs: Tensor, times: Tensor, mean: Tensor, log_std: Te
     - 1: the straight line between these two, at the query. Before the first or after the last observation it is the
       value of that one.
     - 2: 1 between two observations, else 0; and a third of the logarithm of the number of observations.
-    - 7: the expected hyperparameters of the channel's Gaussian processes (`Bank.described`).
+    - 7: the expected hyperparameters of the channel's Gaussian processes (`Bank.hyperparameters`).
 
     Gaps are in median gaps of the series. Values and the line are given as (value - mean) / standard deviation, limited
     to ±8, with mean and standard deviation of the prediction at the query; residuals likewise, with those of their own
@@ -386,8 +386,8 @@ def _nearest(bank: Bank, pairs: Tensor, times: Tensor, mean: Tensor, log_std: Te
     line = torch.where(inside, line, torch.where(opened, before, after))
     numbers += [gaps[0].log1p() * opened, gaps[1].log1p() * closed, residuals(line, mean, log_std), inside.double()]
     numbers.append(count.log().expand_as(line) / 3)
-    described = bank.described[pairs][:, None].expand(-1, times.shape[1], -1)
-    return torch.cat([torch.stack(numbers, -1).float(), described], -1)
+    hyperparameters = bank.hyperparameters[pairs][:, None].expand(-1, times.shape[1], -1)
+    return torch.cat([torch.stack(numbers, -1).float(), hyperparameters], -1)
 
 
 class Correction(nn.Module):
@@ -412,7 +412,7 @@ class Correction(nn.Module):
 
         Args:
             tokens: the decoder's output at each query.
-            numbers: K numbers that describe each query, from `ask_bank`.
+            numbers: K numbers that describe each query, from `predict_with_processes`.
             answer: the Gaussian processes' prediction at each query, which is corrected.
         """
         x = F.silu(self.numbers(numbers) + self.token(tokens))
@@ -461,7 +461,7 @@ class AnySeries(MaskedAutoencoder):
         values, noise = visible.values.double().unbind(-1)
         times, channels = _times_and_channels(visible.positions)
         with torch.no_grad():
-            bank = fit_bank(times, channels, values, real, noise)
+            bank = fit_processes(times, channels, values, real, noise)
         left_out = bank.left_out
         residual = residuals(values, left_out.mean, left_out.log_std)
         count = real.sum(1, keepdim=True).log().expand_as(values) / 4
@@ -493,7 +493,7 @@ class AnySeries(MaskedAutoencoder):
         real = positions.new_ones(positions.shape[:2], dtype=torch.bool) if padding is None else ~padding
         times, channels = _times_and_channels(positions)
         with torch.no_grad():
-            answer, numbers = ask_bank(context.observed, times, channels, real)  # pyright: ignore
+            answer, numbers = predict_with_processes(context.observed, times, channels, real)  # pyright: ignore
             numbers = numbers.to(context.tokens.dtype)
         queries = self.mask_token + self.query_projection(numbers)
         x = self._decoded(context, queries, positions, padding)

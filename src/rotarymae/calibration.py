@@ -38,7 +38,7 @@ from rotarymae.prediction import inference
 from rotarymae.preprocess import DatasetExamples, ObservationPreprocessor
 from rotarymae.seasons import find_season
 from rotarymae.series import SeriesDataset
-from rotarymae.surroundings import GUESSES, TRAITS, Surroundings, log_distance, outputs, surroundings
+from rotarymae.surroundings import GUESSES, TRAITS, Surroundings, log_distance, output_numbers, surroundings
 from rotarymae.training import predict
 
 if TYPE_CHECKING:
@@ -66,12 +66,12 @@ class Calibration(nn.Module):
     float64 buffers, which are saved with the model.
 
     Attributes:
-        knots: [3, K, T, C] coefficients by side (0 between two observations, 1 beyond the first or last, 2 without
+        knots: [3, K, T, C] coefficients by region (0 between two observations, 1 beyond the first or last, 2 without
             any), at each of K knots of log distance (0, 1, .. K - 1), for each of T numbers that describe the channel
             of the series (`Surroundings.traits`).
         offsets: [outputs, C], added to the coefficients of each pair of channel and value column.
-        freedom: [3] by side, a number whose softplus is added to 2 to give the degrees of freedom of Student's t.
-        reach: [3] by side, log distance within which 99 % of the values lay to which the buffers were fitted. Farther
+        freedom: [3] by region, a number whose softplus is added to 2 to give the degrees of freedom of Student's t.
+        reach: [3] by region, log distance within which 99 % of the values lay to which the buffers were fitted. Farther
             away the coefficients stay, and callers of `forward` widen the bands (`widens`).
         season: a scalar, the period after which series repeat, in units of position; 0 for none.
     """
@@ -116,20 +116,17 @@ class Calibration(nn.Module):
     def check(self) -> None:
         """Raise InputError if loaded numbers hold NaN or infinity, or `reach` (distance) or `season` is negative."""
         if not all(part.isfinite().all() for part in self.buffers()) or self.season < 0 or (self.reach < 0).any():
-            raise InputError(
-                "the calibration is damaged: it holds NaN, infinity, or a negative `reach` or `season`; copy or fit "
-                "the model anew."
-            )
+            raise InputError("the calibration is damaged: it holds NaN, infinity, or a negative `reach` or `season`.")
 
     @property
-    def answers(self) -> Likelihood:
+    def calibrated_likelihood(self) -> Likelihood:
         """Kind of distribution of calibrated predictions: Student's t, or a point if the model predicts no spread."""
         return LIKELIHOODS["student_t"] if self.likelihood.has_spread else self.likelihood
 
     def forward(
         self, parameters: Float[Tensor, "*shape P"], around: Surroundings, output: Int[Tensor, "*shape"]
     ) -> Float[Tensor, "*shape Q"]:
-        """Return the calibrated distribution of each value: its Q parameters, float64, as `self.answers` reads them.
+        """Return the Q parameters of each value's calibrated distribution, a `calibrated_likelihood`, float64.
 
         The mean is a weighted mean of the model's mean and the predictions of simple methods, such as the straight line
         between neighbours. If the model predicts a spread, the distribution is a Student t (Q = 3), whose log squared
@@ -138,7 +135,7 @@ class Calibration(nn.Module):
         Args:
             parameters: P of the model's likelihood for each value, standardised.
             around: what lies around each query (a position to predict at), with the predictions of simple methods.
-            output: number of each value's pair of channel and value column, from `surroundings.outputs`.
+            output: number of each value's pair of channel and value column, from `surroundings.output_numbers`.
         """
         parameters = parameters.double()
         coefficients = coefficients_at(self.knots, around, self.reach) + self.offsets[output]
@@ -147,7 +144,7 @@ class Calibration(nn.Module):
             return mean[..., None]
         constant, slope = coefficients[..., len(BLENDED) :].unbind(-1)
         log_variance = constant + slope * self.likelihood.log_variance(parameters)
-        return student_t(mean, log_variance, self.freedom[around.side])
+        return student_t(mean, log_variance, self.freedom[around.region])
 
     def widens(self, around: Surroundings) -> Float[Tensor, "*shape"]:
         """Return how far the band of each value is to widen to the spread of its channel, from 0 (not) to 1 (fully).
@@ -156,7 +153,7 @@ class Calibration(nn.Module):
         widen beyond this distance, and is at least as wide as the channel's spread at about four times the distance.
         `around` has the distance of each query (a position to predict at).
         """
-        return ((log_distance(around) - self.reach[around.side]) / WIDENS_OVER).clamp(0, 1)
+        return ((log_distance(around) - self.reach[around.region]) / WIDENS_OVER).clamp(0, 1)
 
     def fit(
         self,
@@ -176,14 +173,14 @@ class Calibration(nn.Module):
         - Then the spread is fitted by likelihood, unless the model predicts none. If there are limits, the weights are
           fitted again in this step, because squared errors pull the mean towards the measured values.
 
-        Each value has a side: between two observations, beyond the first or last, or in a channel without any. If all
-        values of a side are limits, they are left out, because any large spread makes limits likely.
+        Each value has a region: between two observations, beyond the first or last, or in a channel without any. If all
+        values of a region are limits, they are left out, because any large spread makes limits likely.
 
         Args:
             parameters: P of the model's likelihood, its prediction of each hidden value.
             around: what lies around each hidden value: predictions of simple methods, distance to the nearest
-                observation, side and traits of the channel; each field [n, ..].
-            output: number of each value's pair of channel and value column, from `surroundings.outputs`.
+                observation, region and traits of the channel; each field [n, ..].
+            output: number of each value's pair of channel and value column, from `surroundings.output_numbers`.
             truth: the hidden values, standardised.
             weights: the number of independent values that each counts as.
             learnt: 1 where the model was trained on the series, 0 elsewhere. How the model's errors differ there is
@@ -193,14 +190,14 @@ class Calibration(nn.Module):
                 where none is.
         """
         parameters, truth, guesses = parameters.double(), truth.double(), around.guesses.double()
-        distance, side = log_distance(around), around.side
+        distance, region = log_distance(around), around.region
         if sides is not None:
-            weights = weights * (torch.bincount(side, (sides == 0).double(), minlength=3) > 0)[side]
+            weights = weights * (torch.bincount(region, (sides == 0).double(), minlength=3) > 0)[region]
         for number in range(3):
-            measured = distance[side == number]
+            measured = distance[region == number]
             self.reach[number] = measured.quantile(0.99) if len(measured) else 0.0
         predicted = self.likelihood.mean(parameters)
-        scale = self._local_error(predicted, guesses, truth, distance, side)
+        scale = self._local_error(predicted, guesses, truth, distance, region)
         around = around._replace(traits=torch.cat([around.traits, learnt[:, None].to(around.traits)], -1))
 
         def mean(knots: Tensor, offsets: Tensor) -> Tensor:
@@ -228,7 +225,7 @@ class Calibration(nn.Module):
             coefficients = coefficients_at(knots, around, self.reach) + offsets[output]
             constant, slope = coefficients[..., len(BLENDED) :].unbind(-1)
             centre = blended if sides is None else blend(coefficients, predicted, guesses)
-            answer = student_t(centre, constant + slope * uncalibrated, freedom[side])
+            answer = student_t(centre, constant + slope * uncalibrated, freedom[region])
             if log_errors is not None:
                 answer = density.widen(answer, 2 * log_errors.double())
             return (weights * density.loss(answer, truth, sides=sides)).sum()
@@ -241,11 +238,11 @@ class Calibration(nn.Module):
         guesses: Float[Tensor, "n G"],
         truth: Float[Tensor, " n"],
         distance: Float[Tensor, " n"],
-        side: Int[Tensor, " n"],
+        region: Int[Tensor, " n"],
     ) -> Float[Tensor, " n"]:
         """Return a typical squared error for each hidden value, by which its own squared error is divided.
 
-        Without this division, values far from any observation would dominate. Values on the same side whose log
+        Without this division, values far from any observation would dominate. Values of the same region whose log
         distances round to the same integer are a group (11 and more are one integer). The typical error of a group is
         the mean squared error of the model or a simple method, whichever is smallest, and at least 1e-12.
 
@@ -254,10 +251,10 @@ class Calibration(nn.Module):
             guesses: predictions of the G simple methods, such as the straight line between neighbours.
             truth: the values; a limit counts as a value.
             distance: log distance of each value to the nearest observations.
-            side: 0 between two observations, 1 beyond the first or last, 2 without any.
+            region: 0 between two observations, 1 beyond the first or last, 2 without any.
         """
         errors = (torch.cat([predicted[:, None], guesses], -1) - truth[:, None]).square()
-        group = side * KNOTS + distance.round().long().clamp(max=KNOTS - 1)
+        group = region * KNOTS + distance.round().long().clamp(max=KNOTS - 1)
         total = torch.zeros(3 * KNOTS, errors.shape[1], dtype=torch.float64).index_add_(0, group, errors)
         count = torch.bincount(group, minlength=3 * KNOTS)[:, None]
         return (total / count).amin(1).clamp(min=1e-12)[group]
@@ -275,7 +272,7 @@ class Calibration(nn.Module):
             columns: which of the C coefficients of a prediction are fitted; the others stay as stored.
 
         Returns:
-            knots: [3, K, T + 1, C], the coefficients by side of the observations, distance to them and trait.
+            knots: [3, K, T + 1, C], the coefficients by region, log distance and trait.
             offsets: [outputs, C], what is added to them for each pair of channel and value column.
         """
         gap = torch.zeros_like(self.knots[:, :, :1])
@@ -326,20 +323,20 @@ def coefficients_at(
 ) -> Float[Tensor, "*shape C"]:
     """Return the C coefficients by which the prediction at each query (a position to predict at) is calibrated.
 
-    T numbers (traits) describe the channel of a query. Each trait has C coefficients, which depend on the query's side
-    and distance. The result is the sum over traits of the trait times its coefficients.
+    T numbers (traits) describe the channel of a query. Each trait has C coefficients, which depend on the region and
+    distance of the query. The result is the sum over traits of the trait times its coefficients.
 
     Args:
-        knots: the coefficients by side (0 between two observations, 1 beyond the first or last, 2 without any), log
+        knots: the coefficients by region (0 between two observations, 1 beyond the first or last, 2 without any), log
             distance (log2(1 + distance) = 0, 1, .. K - 1) and trait. Between these distances they are interpolated
             linearly, beyond the last they are constant.
-        around: what lies around each query: distance to the nearest observation, side, and traits.
-        reach: log distance, for each side, from which on coefficients are constant.
+        around: what lies around each query: distance to the nearest observation, region, and traits.
+        reach: log distance, for each region, from which on coefficients are constant.
     """
-    distance = torch.minimum(log_distance(around), reach[around.side])
+    distance = torch.minimum(log_distance(around), reach[around.region])
     low = distance.floor().clamp(0, KNOTS - 2).long()
     share = (distance - low).clamp(0, 1)[..., None, None]
-    near = (1 - share) * knots[around.side, low] + share * knots[around.side, low + 1]
+    near = (1 - share) * knots[around.region, low] + share * knots[around.region, low + 1]
     return (around.traits.double()[..., None] * near).sum(-2)
 
 
@@ -396,10 +393,10 @@ def calibrate(
         return calibration
     calibration.season.fill_(season)
     learnt_from = torch.cat([torch.full((len(part[0]),), number) for number, part in known])
-    weights, parameters, guesses, distance, side, described, output, truth, sides, *errors = (
+    weights, parameters, guesses, distance, region, described, output, truth, sides, *errors = (
         torch.cat(columns) for columns in zip(*(part for _, part in known), strict=True)
     )
-    around = Surroundings(guesses, distance, side, described)
+    around = Surroundings(guesses, distance, region, described)
     limits = sides if sides.any() else None
     calibration.fit(parameters, around, output, truth, weights, learnt_from, errors[0] if errors else None, limits)
     return calibration
@@ -421,7 +418,7 @@ def hidden_values(pipeline: Pipeline, dataset: SeriesDataset, season: float, see
         - 0: how many independent values it counts as;
         - 1: the parameters of the distribution that the model predicts, float64;
         - 2 to 5: what lies around it, by field of `Surroundings`: predictions of simple methods, distance to the
-          nearest observation, side and traits of its channel;
+          nearest observation, region and traits of its channel;
         - 6: the number of its pair of channel and value column, from 0, as `outputs` counts them;
         - 7: the true value, standardised;
         - 8: the side of the limit that it is ("<5": -1, ">5": 1), and 0 for a measured value;
@@ -444,9 +441,9 @@ def hidden_values(pipeline: Pipeline, dataset: SeriesDataset, season: float, see
         # On the CPU, where the calibration is, and where every machine has float64.
         parameters, visible, masked = parameters.cpu().double(), batch.inputs.to("cpu"), batch.masked.to("cpu")
         rows, around = [], surroundings(visible, masked.positions, preprocessor, season)
-        truth, output = masked.values[..., : preprocessor.features], outputs(masked.positions, preprocessor)
+        truth, output = masked.values[..., : preprocessor.features], output_numbers(masked.positions, preprocessor)
         known = masked.observed_values[..., : preprocessor.features]
-        group = (output * 3 + around.side) * KNOTS + log_distance(around).round().long().clamp(max=KNOTS - 1)
+        group = (output * 3 + around.region) * KNOTS + log_distance(around).round().long().clamp(max=KNOTS - 1)
         sides = torch.zeros_like(truth) if batch.sides is None else batch.sides.cpu()
         parts = [parameters, *around, output, truth, sides]
         if batch.log_errors is not None:

@@ -21,7 +21,7 @@ from rotarymae.prediction import inference
 from rotarymae.preprocess import DatasetExamples, ObservationPreprocessor
 from rotarymae.queries import Queries, check_queries, queries_from, shape_answers
 from rotarymae.series import SeriesDataset, as_dates, channel_index, plain
-from rotarymae.surroundings import outputs, surroundings
+from rotarymae.surroundings import output_numbers, surroundings
 from rotarymae.tokens import Tokens, pad_rows, round_up, rounding_step
 from rotarymae.training import predict
 
@@ -213,7 +213,7 @@ def interpolate(
         widens = parameters.new_zeros(*parameters.shape[:3], 1)
         if calibration is not None:
             around = surroundings(visible, positions, preprocessor, float(calibration.season))
-            parameters = calibration(parameters, around, outputs(positions, preprocessor))
+            parameters = calibration(parameters, around, output_numbers(positions, preprocessor))
             widens = calibration.widens(around)[..., None]
         parameters = torch.cat([parameters, widens], -1).numpy()
         return [row[:n] for row, n in zip(parameters, queries.lengths[batch.series], strict=True)]
@@ -238,7 +238,7 @@ def interpolate(
         scaled = parts[place, channels]
     scaled, channels = blend.mixed(scaled), channel_index(given)
     scaler = preprocessor.values
-    likelihood = model.likelihood if calibration is None else calibration.answers
+    likelihood = model.likelihood if calibration is None else calibration.calibrated_likelihood
     parameters, widens = torch.from_numpy(scaled[..., :-1]), scaled[..., -1]
     # A prediction beyond all values of training is none, least of all where the way back to units is exponential.
     mean = scaler.bounded(likelihood.mean(parameters).numpy(), channels)

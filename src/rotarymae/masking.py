@@ -44,12 +44,9 @@ class Masking:
     ratio: float | Sequence[float] = 0.75
 
     def __post_init__(self) -> None:
-        """Check the kind and the ratio; store the ratio as a pair (smallest share, largest share).
-
-        Raises InputError for an unknown kind, or for shares that are not more than 0, less than 1 and ascending.
-        """
+        """Raise InputError for an unknown kind, or shares that are not more than 0, less than 1 and ascending."""
         choose("masking", self.kind, tuple(MASKINGS))
-        object.__setattr__(self, "ratio", mask_range(self.ratio))
+        mask_range(self.ratio)
 
     def __call__(self, tokens: Tokens, noise: Noise | None = None, phase: float | None = None) -> Bool[Tensor, "B N"]:
         """Draw a mask for a batch: return [B, N], True = hidden; never on padding, never on all real tokens of a row.
@@ -59,15 +56,14 @@ class Masking:
                 channel.
             noise: function from n to uniform random numbers [B, n] in [0, 1); None means torch's global generator.
             phase: a number from 0 to 1 for each epoch, by which rows of nearly equal length hide nearly equal shares;
-                a batch of such rows then has little padding. Let x = log2(tokens of the row) + phase. The share rises
-                from the low to the high number of `ratio` and falls back each time x grows by 1. Phases that differ
-                between epochs give a row different shares. None draws each row's share at random. There is no effect
-                if `ratio` is one number.
+                a batch of such rows then has little padding. The share is low + (high - low) · `_wave`(log2(tokens of
+                the row) + phase), where (low, high) is `ratio`. Phases that differ between epochs give a row different
+                shares. None draws each row's share at random. There is no effect if `ratio` is one number.
 
         Raises:
             InputError: kind "channels" for tokens with one position axis.
         """
-        low, high = self.ratio  # pyright: ignore
+        low, high = mask_range(self.ratio)
 
         def shares() -> tuple[Share, Float[Tensor, "B N"]]:
             """Return the share of a row to hide, and a random number for each of N tokens in B rows, [B, N].
@@ -82,10 +78,15 @@ class Masking:
             # The first number, not the last: a row's numbers must not depend on how far its batch is padded.
             at = uniform[:, 0].cpu().double()
             if phase is not None:
-                at = 1 - (1 - 2 * ((tokens.real.sum(1).cpu().double().log2() + phase) % 1)).abs()
+                at = _wave(tokens.real.sum(1).cpu().double().log2() + phase)
             return low + (high - low) * at, uniform[:, 1:]
 
         return MASKINGS[self.kind](tokens, noise, shares)
+
+
+def _wave(x: Float[Tensor, " B"]) -> Float[Tensor, " B"]:
+    """Return a triangle wave of period 1: it rises from 0 at 0 to 1 at 0.5, and falls back to 0 at 1."""
+    return 1 - (1 - 2 * (x % 1)).abs()
 
 
 Shares = Callable[[], tuple[Share, Float[Tensor, "B N"]]]  # draws (share to hide, one random number for each token)

@@ -68,13 +68,13 @@ class Answer(NamedTuple):
         mean: of an observation, and of the curve without noise.
         log_std: natural logarithm of the standard deviation of an observation, noise included.
         curve_log_std: natural logarithm of the standard deviation of the curve without noise.
-        disagreement: standard deviation of the means that single kernels predict, as a share of exp(log_std).
+        kernel_spread: standard deviation of the means that single kernels predict, as a share of exp(log_std).
     """
 
     mean: Float[Tensor, "*shape"]
     log_std: Float[Tensor, "*shape"]
     curve_log_std: Float[Tensor, "*shape"]
-    disagreement: Float[Tensor, "*shape"]
+    kernel_spread: Float[Tensor, "*shape"]
 
 
 class Fitted(NamedTuple):
@@ -173,7 +173,7 @@ def fit_kernels(
     columns = zip(*(part.split(size) for part in (times, values, real, noise, periods)), strict=True)
     parts = [_fit(*chunk) for chunk in columns]
     fitted = Fitted(*(torch.cat([part[i] for part, _ in parts]) for i in range(len(Fitted._fields))))
-    return fitted, torch.cat([described for _, described in parts])
+    return fitted, torch.cat([hyperparameters for _, hyperparameters in parts])
 
 
 def _fit(
@@ -214,13 +214,13 @@ def _fit(
     alpha = (inverse @ values[:, None, :, None])[..., 0]
     chosen = amplitude.gather(1, index)
     scale = (kept * chosen.log()).sum(1, keepdim=True)
-    described = torch.cat([weight.float() @ KERNEL_DESCRIPTORS, scale.float()], 1)
+    hyperparameters = torch.cat([weight.float() @ KERNEL_DESCRIPTORS, scale.float()], 1)
     total = log_evidence.logsumexp(1) - math.log(len(KERNEL_LEVEL))
     tables = _by_shape(weight, amplitude)
     level = KERNEL_LEVEL[index]
     noises = (level * chosen)[..., None] * noise[:, None]
     kernels = (KERNEL_SHAPE[index], periods, kept, chosen, level, alpha, inverse, noises, total, tables)
-    return Fitted(times, real, *kernels), described
+    return Fitted(times, real, *kernels), hyperparameters
 
 
 def _factorise(
@@ -515,7 +515,7 @@ def fit_joint(
     tables: Float[Tensor, "R C S 3"],
     present: Bool[Tensor, "R C"],
     periods: Float[Tensor, "R 2"],
-    alone: Float[Tensor, " R"],
+    single_evidence: Float[Tensor, " R"],
 ) -> Joint:
     """Fit Gaussian processes to all C channels of each of R series together, so that channels inform each other.
 
@@ -532,12 +532,12 @@ def fit_joint(
             single channels (`Fitted.tables`).
         present: True for channels that have observations.
         periods: two of each series, for the periodic shapes.
-        alone: log evidence of the processes of single channels, summed over channels.
+        single_evidence: log evidence of the processes of single channels, summed over channels.
 
     Returns:
         The fitted processes. Their field `share` is the weight of their predictions against those of single channels:
-        close to 1 if their log evidence is far above `alone`, close to 0 if it is far below. It is 0 for a series with
-        fewer than two channels `present`.
+        close to 1 if their log evidence is far above `single_evidence`, close to 0 if it is far below. It is 0 for a
+        series with fewer than two channels `present`.
     """
     score = (tables[..., 0].clamp(min=1e-4).log() * present[..., None]).sum(1)
     index = score.topk(JOINT_SHAPES, 1).indices
@@ -558,7 +558,7 @@ def fit_joint(
     inverse = torch.cholesky_inverse(factor).nan_to_num()
     number = present.sum(1).double()
     # Correlations and amplitudes were fitted to the same values: half a nat for each channel.
-    odds = evidence.logsumexp(1) - math.log(evidence.shape[1]) - alone - 0.5 * number
+    odds = evidence.logsumexp(1) - math.log(evidence.shape[1]) - single_evidence - 0.5 * number
     trust = (TEMPER * odds.nan_to_num(nan=-50.0, neginf=-50.0)).clamp(-50, 50).sigmoid() * (number > 1)
     weight, alpha = (TEMPER * evidence.clamp(min=-1e12)).softmax(1), (inverse @ values[:, None, :, None])[..., 0]
     kernels = (index, periods, weight, amplitude, level, shrunk, alpha, inverse, noises, trust)
@@ -568,8 +568,7 @@ def fit_joint(
 def mix(first: Answer, second: Answer, share: Float[Tensor, "*shape"]) -> Answer:
     """Combine two predictions for the same times into that of their mixture.
 
-    The farther the two means are apart, the larger are the standard deviations of the result, and its disagreement, the
-    spread of the means that single kernels predict.
+    The farther the two means are apart, the larger are the standard deviations of the result, and its `kernel_spread`.
 
     Args:
         first, second: the predictions; all their fields have the same shape.
@@ -585,7 +584,7 @@ def mix(first: Answer, second: Answer, share: Float[Tensor, "*shape"]) -> Answer
     variances = [(2 * each.log_std).exp() for each in (first, second)]
     total = mixed(*variances)
     curve = mixed(*((2 * each.curve_log_std).exp() for each in (first, second)))
-    between = mixed(*(each.disagreement.square() * v for each, v in zip((first, second), variances, strict=True)))
+    between = mixed(*(each.kernel_spread.square() * v for each, v in zip((first, second), variances, strict=True)))
     return Answer(mean, total.log() / 2, curve.log() / 2, (between / total).sqrt())
 
 

@@ -123,7 +123,7 @@ def run_fit(
     }
     outcome.metrics |= {"split": fit.split_method, "series": parts, "scored_on": outcome.split.scored_part}
     outcome.metrics["noun"] = dataset.noun
-    some = plan.answered()
+    some = plan.series_to_predict()
     if some is not None:
         outcome = outcome.sample(*some)
         reporter.say(f"{sample_words(outcome.metrics)}; `rotarymae predict`, `embed` and `evaluate` answer all")

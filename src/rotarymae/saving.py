@@ -343,26 +343,23 @@ def _built(settings: dict[str, Any], tensors: int) -> nn.Module:
     """
     if set(settings) != {"kind", "config", "head"}:
         raise InputError(
-            f"the settings of a model are {', '.join(sorted(settings)) or 'missing'}; wanted kind, config and head. "
-            "The file is damaged, or was edited; copy the model anew."
+            f"the settings of a model are {', '.join(sorted(settings)) or 'missing'}; wanted kind, config and head."
         )
     choose("kind", settings["kind"], tuple(KINDS))
     config, head = from_fields(RoMAEConfig, settings["config"], "config"), settings["head"]
     if max(config.depth, config.decoder_depth) > tensors:  # before so many blocks are built
         raise InputError(
             f"the model's settings ask for {max(config.depth, config.decoder_depth)} blocks, but its file of weights "
-            f"has {tensors} tensors: one of the two is damaged, or of another model; copy both anew."
+            f"has {tensors} tensors: one of the two is damaged, or of another model."
         )
     kind = KINDS[settings["kind"]]
     if issubclass(kind, Classifier | Regressor) == (head is None) or not isinstance(head, dict | None):
-        raise InputError(
-            f"a {settings['kind']} cannot have the head {head!r}; the file is damaged, or was edited: copy it anew."
-        )
+        raise InputError(f"a {settings['kind']} cannot have the head {head!r}; the file is damaged, or was edited.")
     members = (head or {}).get("members", 1)
     if type(members) is not int or members > tensors:
         raise InputError(
             f"the model's settings ask for {members!r} networks; wanted at most {tensors}, the number of tensors in "
-            "the file of weights: one of the two is damaged, or of another model; copy both anew."
+            "the file of weights: one of the two is damaged, or of another model."
         )
     with torch.device("meta"):
         return kind(config) if head is None else kind(Encoder(config), **head)

@@ -154,7 +154,7 @@ class Fold:
     column: SplitColumn | None = None
 
     def __post_init__(self) -> None:
-        """Raise InputError for a column that names the parts, such as train and test, as folds are drawn instead."""
+        """Raise InputError for a column that names the parts, because folds are drawn instead."""
         if self.column is not None and self.column.named_parts() is not None:
             raise InputError(
                 f"the column {self.column.name!r} names the parts of the split (such as train), but a cross-validation "
@@ -204,9 +204,9 @@ def make_split(
     Returns:
         The parts, and a dictionary for metrics.json on how they were made: "by", the name of the column, or None;
         "method", which is "random", "fold", "column" (it names the parts), "groups" or "latest"; "drawn", the list of
-        parts that a column left to be drawn series by series, such as ["validation"] if it names only train and test
-        ([] without a column, or with a fold); "left_out", the number of series in `Split.left_out`; "parts", {part:
-        number of labelled series}; and with a fold its number "fold" and the number of "folds".
+        parts that were drawn series by series: ["test", "validation"] if all is random, ["validation"] if a column
+        names only train and test; "left_out", the number of series in `Split.left_out`; "parts", {part: number of
+        labelled series}; and with a fold its number "fold" and the number of "folds".
 
     Raises:
         InputError: a share below 0 or not below 1; no series left for training, or none of a class; a labelled series
@@ -253,7 +253,7 @@ def make_split(
         part_of[held & (part_of == TRAIN)] = part
     words = {"random": "at random", "fold": getattr(by, "name", "")}.get(method, f"by the column {how['by']!r}")
     split = _parts(part_of, rows, classes, words)
-    how |= {"method": method, "drawn": drawn if method in SPLIT_METHODS else [], "left_out": len(split.left_out)}
+    how |= {"method": method, "drawn": drawn, "left_out": len(split.left_out)}
     return split, how | {"parts": {name: len(getattr(split, name)) for name in PARTS}}
 
 

@@ -29,14 +29,14 @@ class Surroundings(NamedTuple):
         guesses: predictions of the G simple methods, in the order of `GUESSES`, standardised.
         distance: in units of position, to the nearest observation of the same value in the query's channel. Between two
             observations it is the harmonic mean of the distances to both; without any it is 0.
-        side: of the query: 0 (`BETWEEN`) if it is between two observations, 1 (`BEYOND`) if before the first or after
+        region: of the query: 0 (`BETWEEN`) if it is between two observations, 1 (`BEYOND`) if before the first or after
             the last, 2 (`NOWHERE`) if there are none.
         traits: T = 4 numbers that describe the channel: the constant 1, and the three of the function `traits`.
     """
 
     guesses: Float[Tensor, "B M V G"]
     distance: Float[Tensor, "B M V"]
-    side: Int[Tensor, "B M V"]
+    region: Int[Tensor, "B M V"]
     traits: Float[Tensor, "B M V T"]
 
 
@@ -88,14 +88,14 @@ def surroundings(
     # Between two observations their harmonic mean: the squared error of a line on a random walk is proportional to it.
     distance = torch.where(opened & closed, 2 * gap * gap2 / (gap + gap2).clamp(min=1e-6), torch.minimum(gap, gap2))
     distance = torch.where(known, distance, 0.0)
-    side = torch.where(opened & closed, BETWEEN, torch.where(known, BEYOND, NOWHERE))
+    region = torch.where(opened & closed, BETWEEN, torch.where(known, BEYOND, NOWHERE))
     number = (3 * count).expm1()
     # As if one more observation had the mean of the training values, 0: a mean of two is no better than it.
     mean = mean * number / (number + 1)
     slopes, span = numbers[TRAITS:, ..., 0]
     # A trend is carried on for as long as it was seen: two values within a minute say nothing of the next year.
     ahead = torch.minimum(distance, span)
-    drift = line + torch.where(side == BEYOND, torch.where(opened, ahead, -ahead), 0.0) * slopes
+    drift = line + torch.where(region == BEYOND, torch.where(opened, ahead, -ahead), 0.0) * slopes
     seasonal, change = mean, line
     if season > 0:
         start = times - torch.where(opened, gap, torch.where(closed, -gap2, 0.0))[..., 0]
@@ -104,7 +104,7 @@ def surroundings(
         seasonal, change = a_season_away(observed, times, channel, features, season, start, end, line, mean, *trends)
     guesses = torch.stack([line, torch.where(opened, before, after), mean, drift, seasonal, change], -1)
     described = torch.stack([torch.ones_like(line), *numbers[1:TRAITS, ..., 0]], -1)
-    return Surroundings(*(by_query(part, features) for part in (guesses, distance, side, described)))
+    return Surroundings(*(by_query(part, features) for part in (guesses, distance, region, described)))
 
 
 def a_season_away(
@@ -230,9 +230,9 @@ def _surroundings_in_space(visible: Tokens, positions: Float[Tensor, "B M A"], f
     """Describe what was observed near queries (positions to predict at) of series that have places as well as times.
 
     Only the nearest token counts here. For each value it is the one with the smallest Euclidean distance, over all axes
-    of position, among those in which the value was observed. As `guesses`, all simple methods give its value; `side` is
-    `BETWEEN`. If the value was never observed, `guesses` and `distance` are 0, and `side` is `NOWHERE`. `traits` are
-    always 1, 0, 0, 0.
+    of position, among those in which the value was observed. As `guesses`, all simple methods give its value; `region`
+    is `BETWEEN`. If the value was never observed, `guesses` and `distance` are 0, and `region` is `NOWHERE`. `traits`
+    are always 1, 0, 0, 0.
 
     Args:
         visible: the visible tokens of B series.
@@ -253,7 +253,7 @@ def _surroundings_in_space(visible: Tokens, positions: Float[Tensor, "B M A"], f
     return Surroundings(guesses, torch.where(known, distance, 0.0), torch.where(known, BETWEEN, NOWHERE), alike)
 
 
-def outputs(positions: Float[Tensor, "B M A"], preprocessor: ObservationPreprocessor) -> Int[Tensor, "B M V"]:
+def output_numbers(positions: Float[Tensor, "B M A"], preprocessor: ObservationPreprocessor) -> Int[Tensor, "B M V"]:
     """Return which channel and value column each of V values at M queries (positions to predict at) belongs to.
 
     It is a number that counts pairs of channel and column from 0: all value columns of the first channel, then all of

@@ -123,8 +123,8 @@ def train(
     """Train a pipeline on a data set: split it, scale values, pre-train, fine-tune, and fit partners of the network.
 
     Partners are other methods, such as boosted trees. They and fine-tuning need labels; without labels,
-    `to_interpolate` adapts the options. On one machine the same data, options and seed give the same pipeline, bit for
-    bit, unless the option `minutes` is set.
+    `interpolation_options` adapts the options. On one machine the same data, options and seed give the same pipeline,
+    bit for bit, unless the option `minutes` is set.
 
     Args:
         dataset: S series, or arrays such as pictures.
@@ -166,7 +166,7 @@ def train(
     if targets is not None:
         targets = as_targets(targets)
     else:
-        given, config = config, to_interpolate(config, dataset)
+        given, config = config, interpolation_options(config, dataset)
         if config.window != given.window:
             reporter.say(
                 f"series are read in windows of {config.window} observations that share {config.shared}, "
@@ -245,7 +245,7 @@ def train(
         truth = truth_at(labels, targets, known)
         every, of = _with_early_copies(dataset, ends)
         learns, judges = (np.flatnonzero(np.isin(of, rows)) for rows in (split.train, split.validation))
-        given = (every, labels.for_partners(truth)[of], learns, judges, labels.outputs, static, config.seed, reporter)
+        given = (every, labels.for_partners(truth)[of], learns, judges, static, config.seed, reporter)
         partners = fit_partners(config.predictor, kind.task, *given, budget=plan)
         choosing = None
         if validation is not None:
@@ -409,7 +409,7 @@ def open_start(source: Any) -> Pipeline:
     return source
 
 
-def to_interpolate(config: FitConfig, dataset: AnyDataset) -> FitConfig:
+def interpolation_options(config: FitConfig, dataset: AnyDataset) -> FitConfig:
     """Return the options of a fit without labels, which learns to interpolate: set `neighbours` and windows.
 
     `neighbours="auto"` becomes "on" (the model learns what to add to the straight line between the nearest

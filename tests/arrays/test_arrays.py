@@ -197,6 +197,10 @@ def test_series_and_pictures_are_not_mixed_up(stripes):
         embed(directory, ArrayDataset.from_arrays(ragged_pictures(), 4))
     with refuses("patch_size (2, 2)", "trained on (4, 4)"):
         embed(directory, ArrayDataset.from_arrays(stripes[0], 2))
+    videos = PatchPreprocessor.fit(ArrayDataset.from_arrays(np.arange(128.0).reshape(2, 4, 4, 4), (2, 2, 2)))
+    videos.refuse_other(2)  # one number for each axis
+    with refuses("patch_size is (4, 4, 4)", "trained with (2, 2, 2)"):
+        videos.refuse_other(4)
     halves = ArrayDataset.from_arrays((1000 * stripes[0]).astype(np.float16), 4)
     PatchPreprocessor.fit(halves).check(halves)  # whose deviation is not summed in 16 bits
 

@@ -13,7 +13,7 @@ import duckdb
 import pytest
 
 from conftest import TINY, command
-from rotarymae.cli.interruption import Stopped, how_to_resume, saying, stopping_on_signals
+from rotarymae.cli.interruption import Stopped, how_to_resume, stopping_on_signals, with_advice
 
 STARS = ["--id", "star", "--time", "day", "--channel", "band", "--values", "flux"]
 SIGNALS = [signal.SIGINT, signal.SIGTERM]
@@ -73,7 +73,7 @@ def test_a_signal_that_the_caller_ignores_stays_ignored():
 @pytest.mark.parametrize("signum", SIGNALS)
 def test_handlers_are_put_back_and_notes_go_on(signum):
     before = [signal.getsignal(each) for each in SIGNALS]
-    with pytest.raises(Stopped) as caught, stopping_on_signals(), saying(lambda: "Half."):
+    with pytest.raises(Stopped) as caught, stopping_on_signals(), with_advice(lambda: "Half."):
         os.kill(os.getpid(), signum)
         time.sleep(60)
     assert caught.value.signum == signum and caught.value.__notes__ == ["Half."]
@@ -83,7 +83,7 @@ def test_handlers_are_put_back_and_notes_go_on(signum):
 @pytest.mark.parametrize("signum", SIGNALS)
 def test_a_signal_during_a_query_is_a_stop(signum):
     """DuckDB raises RuntimeError in the place of what the handler raised."""
-    with pytest.raises(Stopped) as caught, stopping_on_signals(), saying(lambda: "Half."):
+    with pytest.raises(Stopped) as caught, stopping_on_signals(), with_advice(lambda: "Half."):
         threading.Timer(0.2, os.kill, (os.getpid(), signum)).start()
         duckdb.connect(config={"threads": 1}).sql("select sum(sqrt(a)) from range(1000000000) t(a)").fetchall()
     assert caught.value.signum == signum and caught.value.__notes__ == ["Half."]

@@ -187,5 +187,5 @@ def test_no_time_is_kept_for_a_pretraining_that_is_not_made(fitted, other, tmp_p
     assert FitConfig(pretrained="model", pretrain_epochs=2).pretrains and FitConfig().pretrains
     assert fit(other, tmp_path / "run", "--pretrained", fitted / "run", *FINETUNE, "--minutes", "0.02") == 0
     plan = json.loads((tmp_path / "run/training/plan.json").read_text())
-    assert set(plan) == {"fine-tuning"} and plan["fine-tuning"] >= 1
+    assert set(plan["steps"]) == {"fine-tuning"} and plan["steps"]["fine-tuning"] >= 1 and not plan["rows"]
     assert 0 < len(pq.read_table(tmp_path / "run/predictions.parquet")) <= 20  # as many as the time allows

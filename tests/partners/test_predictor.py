@@ -51,8 +51,7 @@ from rotarymae.system import Reporter
 
 def fit_predictor(choice, task, data, truth, train, validation, of_model, static, seed, reporter):
     """Fit the partners, and choose on the validation part, as `train` does."""
-    outputs = of_model.shape[1]
-    fitted = fit_partners(choice, task, data, truth, train, validation, outputs, static, seed, reporter)
+    fitted = fit_partners(choice, task, data, truth, train, validation, static, seed, reporter)
     return choose_predictor(choice, task, fitted, of_model, reporter)
 
 
@@ -542,9 +541,9 @@ def test_where_time_is_short_partners_learn_from_some_series_of_every_class(monk
     assert drawn(rows, 50, classes, 0) is rows and len(drawn(rows, 1, classes, 0)) == 2
 
     class Short:
-        compared, most = 20, 15
+        max_rows_to_compare, most = 20, 15
 
-        def learnt(self, name, compared, seconds):
+        def max_rows_to_learn(self, name, compared, seconds):
             asked.append((name, compared))
             return self.most
 
@@ -558,13 +557,13 @@ def test_where_time_is_short_partners_learn_from_some_series_of_every_class(monk
     data, classes = waves(60)
     reporter, asked, said = Reporter(quiet=True), [], []
     reporter.say = said.append
-    parts = (data, classes, np.arange(40), np.arange(40, 60), 2, (), 0, reporter)
+    parts = (data, classes, np.arange(40), np.arange(40, 60), (), 0, reporter)
     fitted = fit_partners("auto", "classification", *parts, Short())
     assert ("features", 20) in asked and seen == [(20, 20), (15, 15)]
     assert "gradient boosting learns from 15 of 60 series, and from 20 when it is compared" in " ".join(said)
     every = fit_partners("auto", "classification", *parts)
     assert seen[2:] == [(40, 360), (60, 540)]
-    Short.compared, Short.most = 50, 100  # more series come before copies
+    Short.max_rows_to_compare, Short.most = 50, 100  # more series come before copies
     fit_partners("auto", "classification", *parts, Short())
     assert seen[4:] == [(40, 50), (60, 100)]
     assert not np.array_equal(every.predictions["features"], fitted.predictions["features"])
@@ -577,7 +576,7 @@ def test_a_partner_that_fails_is_left_out(error, monkeypatch):
 
     monkeypatch.setattr(BoostedFeatures, "fit", fails)
     (data, classes), reporter = waves(12), Reporter(quiet=True)
-    fitted = fit_partners("auto", "classification", data, classes, np.arange(8), np.arange(8, 12), 2, (), 0, reporter)
+    fitted = fit_partners("auto", "classification", data, classes, np.arange(8), np.arange(8, 12), (), 0, reporter)
     assert list(fitted.partners) == list(fitted.predictions) == ["convolutions"]
     assert f"left out ({error.__name__}: too much)" in reporter.warnings[0]
 

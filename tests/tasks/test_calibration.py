@@ -19,7 +19,7 @@ from rotarymae.preprocess import ObservationPreprocessor
 from rotarymae.queries import Queries, as_queries, grid
 from rotarymae.seasons import find_season
 from rotarymae.series import SeriesDataset, hide
-from rotarymae.surroundings import BETWEEN, BEYOND, NOWHERE, Surroundings, outputs, surroundings, traits
+from rotarymae.surroundings import BETWEEN, BEYOND, NOWHERE, Surroundings, output_numbers, surroundings, traits
 from rotarymae.tokens import Tokens
 from rotarymae.train import pretrain, train
 
@@ -103,14 +103,14 @@ def test_what_lies_around_a_query():
     asked = torch.tensor([[[2.0, 1], [6.0, 1], [3.0, 2], [3.0, 3]]])
     preprocessor = pretrain(waves(), FIT).pipeline.preprocessor
     around = surroundings(visible, asked, preprocessor)
-    assert around.side.flatten().tolist() == [BETWEEN, BEYOND, BEYOND, NOWHERE]
+    assert around.region.flatten().tolist() == [BETWEEN, BEYOND, BEYOND, NOWHERE]
     assert torch.allclose(around.distance.flatten(), torch.tensor([4 / 3, 2, 2, 0]), atol=1e-4)  # 2 / (1 / 1 + 1 / 2)
     line, latest, mean, drift, season, change = around.guesses[0, :, 0].unbind(-1)
     assert torch.allclose(drift, torch.tensor([2.0, 3, 5, 0])), "from 0 to 2 in 4 units: 2 units later it is 1 more"
     assert torch.equal(season, mean) and torch.equal(change, line), "no season is known"
     assert torch.allclose(line, torch.tensor([2.0, 2, 5, 0])) and torch.allclose(latest, torch.tensor([2.0, 2, 5, 0]))
     assert torch.allclose(mean, torch.tensor([1.0, 1, 2.5, 0]), atol=1e-4)  # 4 / 3 as one of four, 5 as one of two
-    assert outputs(asked, preprocessor).flatten().tolist() == [0, 0, 1, 1]
+    assert output_numbers(asked, preprocessor).flatten().tolist() == [0, 0, 1, 1]
 
 
 @pytest.mark.parametrize("season", [0.0, 3.0])
@@ -147,7 +147,7 @@ def test_what_lies_around_a_query_in_space_are_values_and_no_limits():
         [1, 30],
         [3, 0],
     ]
-    assert around.side[:, 0].tolist() == [[BETWEEN, BETWEEN], [BETWEEN, NOWHERE]]
+    assert around.region[:, 0].tolist() == [[BETWEEN, BETWEEN], [BETWEEN, NOWHERE]]
 
 
 def test_a_fit_in_space_with_series_of_limits_only_is_calibrated(complete):
@@ -181,7 +181,7 @@ def test_a_series_of_limits_only_has_no_season():
     model, at = pretrain(waves(), FIT).pipeline, torch.tensor([[[2.0, 1], [40.0, 1]]])
     limits = Tokens(torch.ones(1, 2, 1), at, observed=torch.zeros(1, 2, 1, dtype=torch.bool))
     around = surroundings(limits, at, model.preprocessor, 3.0)  # pyright: ignore
-    assert (around.side == NOWHERE).all() and not around.guesses.any()
+    assert (around.region == NOWHERE).all() and not around.guesses.any()
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
@@ -221,7 +221,7 @@ def test_what_the_model_learnt_by_heart_is_no_evidence_for_it():
     answer = calibration(parameters, around, output)
     new = learnt == 0
     assert (answer[new, 0] - truth[new]).square().mean().sqrt() < 1.02 * 0.5
-    lower, upper = calibration.answers.interval(answer[new], 0.68)
+    lower, upper = calibration.calibrated_likelihood.interval(answer[new], 0.68)
     assert abs(((lower <= truth[new]) & (truth[new] <= upper)).double().mean() - 0.68) < 0.05
 
 
@@ -233,7 +233,7 @@ def test_limits_alone_do_not_widen_bands():
     around = Surroundings(torch.zeros(n, 6), zeros, side, torch.ones(n, 4))
     parameters, calibration = torch.stack([zeros, zeros], -1), Calibration(1, LIKELIHOODS["gaussian"])
     calibration.fit(parameters, around, side * 0, truth - 2 * (side == NOWHERE), torch.ones(n), zeros, sides=sides)
-    std = calibration.answers.std(calibration(parameters, around, side * 0))
+    std = calibration.calibrated_likelihood.std(calibration(parameters, around, side * 0))
     assert std[1] < 1.5 and abs(std[0] - truth[side == BETWEEN].std()) < 0.1
 
 

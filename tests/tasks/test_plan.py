@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from conftest import command
+from _runs import digest, examples, objective, settings
+from conftest import command, refuses
 from rotarymae.system import Reporter, moment
 from rotarymae.training import cost as plan
 from rotarymae.training.checkpointing import read_checkpoint
@@ -30,21 +31,21 @@ def test_a_budget_decides_the_epochs_and_a_resumed_run_keeps_them(fitted, tmp_pa
         patch.setattr("rotarymae.train.copy_encoder", lambda *_: os.kill(os.getpid(), 2))
         assert command("fit", *given) == 130
     err = " ".join(capsys.readouterr().err.split())
-    epochs = json.loads((tmp_path / "run/training/plan.json").read_text())
+    first = json.loads((tmp_path / "run/training/plan.json").read_text())
+    epochs = first["steps"]
     # Half of 12 s is for what comes after, and 0.25 of the rest, at 0.08 s for the only batch of an epoch.
-    assert list(epochs) == ["pre-training", "features"] and 1 <= epochs["pre-training"] <= 22
+    assert list(epochs) == ["pre-training"] and list(first["rows"]) == ["features"]
+    assert 1 <= epochs["pre-training"] <= 22
     assert f"plan: pre-training makes {epochs['pre-training']} epochs of 1 steps" in err
     manifest, _ = read_checkpoint(tmp_path / "run/training/pretrain/checkpoint.safetensors")
     assert manifest["state"]["epoch"] == epochs["pre-training"]
     monkeypatch.setattr(plan, "measure_step", lambda *_: 1.0)
     assert command("fit", *given, "--resume") == 0
     both = json.loads((tmp_path / "run/training/plan.json").read_text())
-    assert {name: both[name] for name in epochs} == epochs and 1 <= both["fine-tuning"] <= 6
+    assert both["steps"].pop("fine-tuning") in range(1, 7) and both == first
 
 
 def test_less_than_an_epoch_is_planned_where_no_more_fits_and_kept(tmp_path, monkeypatch, capfd):
-    from _runs import examples, objective, settings
-
     monkeypatch.setattr(plan, "measure_step", lambda *_: 4.0)
     monkeypatch.setattr(plan, "measure_token", lambda *_: 0.0)
     monkeypatch.setattr(time, "monotonic", lambda: 0.0)
@@ -63,8 +64,6 @@ def test_less_than_an_epoch_is_planned_where_no_more_fits_and_kept(tmp_path, mon
 
 
 def test_evaluations_and_answers_take_their_part_of_the_minutes(tmp_path, monkeypatch):
-    from _runs import examples, objective, settings
-
     monkeypatch.setattr(plan, "measure_step", lambda *_: 1.0)
     monkeypatch.setattr(plan, "measure_token", lambda *_: 0.01)
     monkeypatch.setattr(time, "monotonic", lambda: 0.0)
@@ -91,13 +90,14 @@ def test_so_many_series_are_answered_as_there_is_time_for(tmp_path, monkeypatch)
         made = Plan(tmp_path, FitConfig(minutes=minutes), -spent)
         made.lengths, made.scored, made.finetuned = lengths, np.arange(0, len(lengths), 4), finetuned
         made.token = token
-        return made.answered()
+        return made.series_to_predict()
 
     many = np.full(1000, 100)
     room = 120 - plan.REPORT
     (tmp_path / "training").mkdir()
-    (tmp_path / "training/plan.json").write_text("[1]")  # damaged: of no use, and no obstacle
-    assert Plan(tmp_path, FitConfig())._read() == {}
+    for damaged in ("[1]", '{"pre-training": 9}', '{"steps": {}, "rows": [1]}', '{"steps": {"a": 0}, "rows": {}}'):
+        (tmp_path / "training/plan.json").write_text(damaged)  # or of an older version: of no use, and no obstacle
+        assert Plan(tmp_path, FitConfig())._planned() == {"steps": {}, "rows": {}}
     assert answered(1e-6, many) is None and answered(1.0, many, None) is None
     rows, most = answered(2 * room / 125_000, many)  # every fourth is scored, and counts twice
     assert len(rows) == pytest.approx(500, abs=30) and most >= 100 and len(np.unique(rows)) == len(rows)
@@ -109,7 +109,7 @@ def test_so_many_series_are_answered_as_there_is_time_for(tmp_path, monkeypatch)
 
 def test_a_sample_is_answered_and_said_to_be_one(fitted, tmp_path, monkeypatch, capsys):
     rows = np.arange(0, 24, 2)
-    monkeypatch.setattr(Plan, "answered", lambda self: (rows, 5))
+    monkeypatch.setattr(Plan, "series_to_predict", lambda self: (rows, 5))
     given = [fitted / "stars.csv", "--out", tmp_path / "run", *STARS, "--labels", fitted / "kinds.csv", "--label"]
     given += ["kind", "--pretrain-epochs", "1", "--finetune-epochs", "1", "--min-steps", "0"]
     assert command("fit", *given) == 0
@@ -128,8 +128,6 @@ def test_a_sample_is_answered_and_said_to_be_one(fitted, tmp_path, monkeypatch, 
 
 
 def test_steps_and_tokens_are_measured_on_a_copy():
-    from _runs import digest, examples, objective, settings
-
     what, data = objective(), examples()
     for measure, units in ((plan.measure_step, 1), (plan.measure_token, data.lengths.sum())):
         before, started = digest(what.model), time.monotonic()
@@ -139,8 +137,6 @@ def test_steps_and_tokens_are_measured_on_a_copy():
 
 @pytest.mark.parametrize("minutes", [0, -1, float("inf"), float("nan")])
 def test_minutes(minutes):
-    from conftest import refuses
-
     with refuses("minutes is"):
         FitConfig(minutes=minutes)
 
@@ -150,10 +146,10 @@ def test_what_is_the_same_for_any_table_takes_longer_on_a_shared_processor(tmp_p
     for clock in now:
         monkeypatch.setattr(time, clock, lambda clock=clock: now[clock])
     made = Plan(tmp_path, FitConfig(minutes=2))
-    alone, series = made.report_seconds(calibrates=True), made.compared
+    alone, series = made.report_seconds(calibrates=True), made.max_rows_to_compare
     now.update(monotonic=30.0, process_time=10.0)
     assert made.report_seconds(calibrates=True) == 3 * alone > made.report_seconds() > alone
-    assert made.compared == pytest.approx(series / 3, abs=1)
+    assert made.max_rows_to_compare == pytest.approx(series / 3, abs=1)
     now.update(process_time=50.0)  # on several threads
     assert made.report_seconds(calibrates=True) == alone
 

@@ -119,6 +119,7 @@ def test_what_the_table_says_is_obeyed():
     assert set(some.test) == {8, 9} and len(some.validation) == 2 and how["drawn"] == ["validation"]
     drawn, how = split(["train"] * 8 + ["validation"] * 2)  # or the series that are trained on would be scored
     assert len(drawn.test) == 2 and set(drawn.validation) == {8, 9} and how["drawn"] == ["test"]
+    assert make_split(20, np.arange(20), None, 0.25, 0.2, 0)[1]["drawn"] == ["test", "validation"]
     none, _ = split(["train"] * 8 + ["test"] * 2, validation=0.0)
     assert len(none.validation) == 0 and len(none.train) == 8
     with refuses("series", "train"):

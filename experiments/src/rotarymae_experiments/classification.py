@@ -114,8 +114,8 @@ def combine(
         of_model: the model's probabilities [n, classes] of the validation series, and [S, classes] of the test series.
         static: static columns that the model's head reads, which boosting then reads, too.
     """
-    classes, truth = np.unique(known.labels, return_inverse=True)
-    given = (known.series, truth, *parts, len(classes), static, trial.seed, trial.reporter)
+    truth = np.unique(known.labels, return_inverse=True)[1]
+    given = (known.series, truth, *parts, static, trial.seed, trial.reporter)
     fitted = fit_partners("auto", "classification", *given)
     predictor, _ = choose_predictor("auto", "classification", fitted, of_model[0], trial.reporter)
     probabilities = predictor.every(of_model[1], test)

@@ -288,13 +288,13 @@ def as_arrays(data: Any, patch_size: int | Sequence[int] | None, sample_rate: in
 
 
 def patch_shape(patch_size: int | Sequence[int], axes: int | None = None) -> tuple[int, ...]:
-    """Return the patch size as a tuple of whole numbers, one per axis; a single number n means two axes, (n, n).
+    """Return the patch size as a tuple of whole numbers, one per axis; a single number is that of each axis.
 
-    `axes` is how many axes there must be; None accepts any count. Raises InputError for another count, or for anything
-    but whole numbers. Numbers below 1 are not refused.
+    `axes` is the number of axes; None accepts any, and takes a single number for two. Raises InputError for another
+    number of axes, or for anything but whole numbers. Numbers below 1 are not refused.
     """
     try:
-        numbers = patch_size if isinstance(patch_size, Sequence | np.ndarray) else (patch_size, patch_size)
+        numbers = patch_size if isinstance(patch_size, Sequence | np.ndarray) else (patch_size,) * (axes or 2)
         patch = tuple(operator.index(number) for number in numbers)
     except TypeError:
         raise InputError(f"patch_size is {patch_size!r}; give a whole number for each axis, as in (16, 16).") from None

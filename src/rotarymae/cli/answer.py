@@ -78,7 +78,7 @@ def predict_command(
     from rotarymae import scale
 
     options = {"predictor": predictor, "anomaly_score": anomaly_score, "precision": precision}
-    _answer("predict", partial(scale.predictions, model, **options), table, out, columns, quiet, workers)
+    _write_results("predict", partial(scale.predictions, model, **options), table, out, columns, quiet, workers)
 
 
 def embed_command(
@@ -109,7 +109,7 @@ def embed_command(
     from rotarymae import scale
 
     options: dict[str, Any] = {"stage": stage, "pool": pool, "precision": precision}
-    _answer("embed", partial(scale.embeddings, model, **options), table, out, columns, quiet, workers)
+    _write_results("embed", partial(scale.embeddings, model, **options), table, out, columns, quiet, workers)
 
 
 def explain_command(
@@ -136,11 +136,9 @@ def explain_command(
     from rotarymae import scale
     from rotarymae.pipeline import Pipeline
 
-    def question() -> scale.Computation:
-        """Load the pipeline of `model`; return the `scale.Computation` that computes the importance of observations."""
-        return scale.importances(Pipeline.load(model))
-
-    pipeline, reporter = _answer("explain", question, table, out, columns, quiet)
+    pipeline, reporter = _write_results(
+        "explain", lambda: scale.importances(Pipeline.load(model)), table, out, columns, quiet
+    )
     choice = pipeline.predictor.choice
     if choice != "model":
         reporter.say(
@@ -185,13 +183,13 @@ def interpolate_command(
         raise InputError("--at, --times and --grid each say where to predict, and several are given; give one of them.")
     model, table = _model_and_table(model, table)
 
-    def question() -> scale.Computation:
+    def load() -> scale.Computation:
         """Load the pipeline of `model` and read --at; return the `scale.Computation` that predicts values."""
         pipeline = Pipeline.load(model, precision).pretrained
         query_table = None if at is None else QueryTable.read(at, pipeline.layout(asdict(columns)), table)
         return scale.values(pipeline, 100 if grid is None else grid, times, query_table)
 
-    _say_if_untrained(*_answer("interpolate", question, table, out, columns, quiet), table, columns)
+    _say_if_untrained(*_write_results("interpolate", load, table, out, columns, quiet), table, columns)
 
 
 def anomalies_command(
@@ -225,11 +223,9 @@ def anomalies_command(
     if picture is not None and picture.exists():
         raise InputError(f"{picture}, where the picture would go, exists; remove it, or give another --out than {out}.")
 
-    def question() -> scale.Computation:
-        """Load the pre-trained part of `model`; return the `scale.Computation` that scores observations."""
-        return scale.anomalies(Pipeline.load(model, precision).pretrained)
-
-    pipeline, reporter = _answer("anomalies", question, table, out, columns, quiet)
+    pipeline, reporter = _write_results(
+        "anomalies", lambda: scale.anomalies(Pipeline.load(model, precision)), table, out, columns, quiet
+    )
     if picture is not None:
         draw_oddest(out, picture)
     _say_if_untrained(pipeline, reporter, table, columns)
@@ -269,9 +265,9 @@ def _say_if_untrained(pipeline: Any, reporter: system.Reporter, table: Path, col
     )
 
 
-def _answer(
+def _write_results(
     command: Literal["predict", "embed", "explain", "interpolate", "anomalies"],
-    open_question: Callable[[], scale.Computation],
+    load_computation: Callable[[], scale.Computation],
     table: Path,
     out: Path,
     columns: Columns,
@@ -284,9 +280,9 @@ def _answer(
 
     Args:
         command: the subcommand. It names the progress bar, and is recorded in a folder of outputs.
-        open_question: loads the pipeline and returns the `scale.Computation`, which says what to compute. If `workers`
-            is given, this is a `functools.partial`: its first argument is the model's path, its keywords are the
-            options that are recorded in a folder of outputs. Each worker process calls it, too.
+        load_computation: loads the pipeline and returns the `scale.Computation`, which says what to compute. If
+            `workers` is given, this is a `functools.partial`: its first argument is the model's path, its keywords are
+            the options that are recorded in a folder of outputs. Each worker process calls it, too.
         table: a file, a folder or a pattern; "-" is standard input.
         out: a .csv or .parquet file, or "-" for standard output; for a folder of tables, a folder (see `are_shards`).
         columns: the command's options on the table's layout.
@@ -301,7 +297,7 @@ def _answer(
         InputError: a file `out` that exists or cannot be written; a table that cannot be read or used; `workers` other
             than 1 for a single file; for a model of pictures or sounds, options of tables, or `workers` None.
         ShardsFailed: some tables of a folder cannot be used; the results of all others are written.
-        RotaryMAEError, OSError: what `open_question` raises, as for a damaged model; a worker or the disk fails.
+        RotaryMAEError, OSError: what `load_computation` raises, as for a damaged model; a worker or the disk fails.
     """
     from rotarymae import scale
 
@@ -310,8 +306,8 @@ def _answer(
     if not sharded:
         check_new(out)
     with reporter.catching_warnings():
-        question = open_question()
-        pipeline, preprocessor = question.pipeline, question.pipeline.preprocessor
+        computation = load_computation()
+        pipeline, preprocessor = computation.pipeline, computation.pipeline.preprocessor
         if preprocessor is not None and preprocessor.kind == "patches":
             if workers is None:
                 pipeline.require_series()  # raises, as this command is for series alone
@@ -319,20 +315,20 @@ def _answer(
             with reporter.bar("reading") as on_file:
                 files = read_folder(preprocessor, table, on_file, columns).dataset  # pyright: ignore
             with reporter.bar(title) as on_step:
-                totals = scale.answer_arrays(question, files, out, on_step)
+                totals = scale.answer_arrays(computation, files, out, on_step)
         elif sharded:
-            assert isinstance(open_question, partial) and workers is not None
-            model, options = open_question.args[0], open_question.keywords
-            job = scale.ShardedJob(open_question, command, model, options, pipeline.layout(asdict(columns)))
+            assert isinstance(load_computation, partial) and workers is not None
+            model, options = load_computation.args[0], load_computation.keywords
+            job = scale.ShardedJob(load_computation, command, model, options, pipeline.layout(asdict(columns)))
             with reporter.bar("shards") as on_step:
                 done = scale.answer_shards(job, table, out, workers, on_step)
             before = f", {done.before:,} of them before" if done.before else ""
-            reporter.say(f"{done.rows:,} {question.noun} from {done.shards:,} shards{before} → {out}")
+            reporter.say(f"{done.rows:,} {computation.noun} from {done.shards:,} shards{before} → {out}")
             return pipeline, reporter
         else:
             with reporter.bar(title) as on_step:
-                totals = scale.answer_file(question, table, out, pipeline.layout(asdict(columns)), on_step)
-    rows, series = totals.rows - totals.empty, totals.answered if question.at is None else len(question.at.ids)
+                totals = scale.answer_file(computation, table, out, pipeline.layout(asdict(columns)), on_step)
+    rows, series = totals.rows - totals.empty, totals.answered if computation.at is None else len(computation.at.ids)
     of_series = "" if rows == series else f" of {series:,} series"
-    reporter.say(f"{rows:,} {question.noun}{of_series} → {out}{totals.said_of_empty}")
+    reporter.say(f"{rows:,} {computation.noun}{of_series} → {out}{totals.said_of_empty}")
     return pipeline, reporter

@@ -46,7 +46,7 @@ def features_command(
     from rotarymae.partners import features as compute
     from rotarymae.run_folder import with_ids, write_parts
 
-    if note := BoostedFeatures.note(dataset, static):
+    if note := BoostedFeatures.note_for_user(dataset, static):
         reporter.say(note)
     with reporter.bar("features"):
         numbers, names = compute(dataset)

@@ -23,7 +23,7 @@ from rotarymae.cli.inputs import (
     first_flagged,
     with_helps,
 )
-from rotarymae.cli.interruption import how_to_resume, saying
+from rotarymae.cli.interruption import how_to_resume, with_advice
 from rotarymae.cli.output import print_outcome, typed_command
 from rotarymae.errors import InputError, InputWarning
 from rotarymae.tables.schema import option
@@ -166,7 +166,7 @@ def fit_command(
     reporter = system.Reporter(quiet)
     groups = (model, scaling, masking, training, finetuning, classification, run)
     config = FitConfig(**{name: value for group in groups for name, value in vars(group).items()})
-    if not folder.given:
+    if not folder.is_folder:
         labels.check()
     check_folder(out, resume)
     if labels.first is not None and not config.early:
@@ -178,9 +178,9 @@ def fit_command(
     others = {name: value for name, value in vars(labels).items() if name not in ("task", "holdout", "folds")}
     folder.check(columns, others)
     start = None if config.pretrained is None else open_start(config.pretrained)
-    with saying(lambda: how_to_resume(out)), reporter.catching_warnings():
+    with with_advice(lambda: how_to_resume(out)), reporter.catching_warnings():
         with reporter.bar("reading") as on_file:
-            if folder.given:
+            if folder.is_folder:
                 files = folder.read(table, None if start is None else start.require_arrays(), on_file)
                 dataset, targets, split_by, layout, since = files.dataset, files.labels, None, {}, None
             else:
@@ -302,7 +302,7 @@ def demo_command(
     check_folder(out, resume=False)
     dataset, labels = plasticc.sample()
     reporter.say(f"{dataset.describe()}, {len(set(labels.tolist()))} classes → {out}")
-    with saying(lambda: "The demo begins anew next time."), reporter.catching_warnings():
+    with with_advice(lambda: "The demo begins anew next time."), reporter.catching_warnings():
         outcome = run_fit(
             dataset,
             labels,

@@ -271,7 +271,7 @@ class FolderOptions:
     which takes longer. Not for sounds."""
 
     @property
-    def given(self) -> bool:
+    def is_folder(self) -> bool:
         """Whether TABLE is a folder of pictures or sounds (--images, --audio)."""
         return self.images or self.audio
 
@@ -285,7 +285,7 @@ class FolderOptions:
             columns: the options of a table's layout.
             others: further options of tables, {name: value}; one that is None, False or empty counts as not given.
         """
-        if not self.given:
+        if not self.is_folder:
             if given_options(self):
                 raise InputError(
                     f"the data are a table; leave out {', '.join(given_options(self))}, or add --images or --audio "
@@ -319,8 +319,7 @@ class FolderOptions:
         from rotarymae import arrays
 
         patch = self.patch_size
-        if patch is not None and len(patch) == 1:
-            patch *= 2
+        patch = patch[0] if patch is not None and len(patch) == 1 else patch
         if start is not None:
             side = None if self.longest_side == FolderOptions.longest_side else self.longest_side
             start.refuse_other(patch, longest_side=side)

@@ -51,10 +51,10 @@ def main(argv: list[str] | None = None) -> None:
         argv: words after "rotarymae"; None takes those of the process.
 
     Raises:
-        SystemExit: with code 0 after a help text (but `fit --help` returns None); with code 2 for options that cannot
-            be parsed. For another error, `ending` prints it and chooses the code: 2 for refused input or a damaged
-            model, 3 if some files of a folder failed, 128 + its number for a signal, else 1. An error that is neither
-            the library's nor OSError is a bug, and is raised unchanged.
+        SystemExit: with code 0 after a help text; with code 2 for options that cannot be parsed. For another error,
+            `ending` prints it and chooses the code: 2 for refused input or a damaged model, 3 if some files of a folder
+            failed, 128 + its number for a signal, else 1. An error that is neither the library's nor OSError is a bug,
+            and is raised unchanged.
     """
     from rotarymae import __version__
 
@@ -74,8 +74,7 @@ def _run_command(arguments: list[str]) -> None:
 
     Raises:
         InputError: an unknown subcommand, and whatever the subcommand refuses.
-        SystemExit: with 2 for options that cannot be parsed, after tyro has printed why; with 0 after a help text,
-            except the short one of `fit --help`.
+        SystemExit: with 2 for options that cannot be parsed, after tyro has printed why; with 0 after a help text.
     """
     if arguments and not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
         raise InputError(
@@ -84,7 +83,7 @@ def _run_command(arguments: list[str]) -> None:
         )
     if arguments[:1] == ["fit"] and {"-h", "--help"} & set(arguments):
         print(FIT_HELP, end="")
-        return
+        sys.exit(0)
     for command in COMMANDS.values():  # tyro would break a help where the source breaks its line
         command.__doc__ = re.sub(r"\n {12}(?=\S)", " ", command.__doc__ or "")
     tyro.extras.subcommand_cli_from_dict(

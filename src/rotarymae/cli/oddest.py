@@ -19,11 +19,11 @@ AROUND = 100  # observations of the same channel that are drawn on either side; 
 def draw_oddest(scores: Path, picture: Path) -> None:
     """Draw the oddest observations and stretches of a file of scores, at most three of each, as a PNG picture.
 
-    No picture is written if no observation has a score.
+    No picture is written if no observation has a score. Raises OSError if a file cannot be read or written.
 
     Args:
         scores: a .csv or .parquet file that `rotarymae anomalies` has written. If it has several columns of values,
-            the first is drawn. Errors of reading it, such as OSError, are not caught.
+            the first is drawn.
         picture: path of the PNG file.
     """
     table = pq.read_table(scores) if scores.suffix == ".parquet" else _read_csv(scores)

@@ -29,7 +29,7 @@ from rotarymae.likelihoods import FREEDOM, LIKELIHOODS, StudentT
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.pipeline import Pipeline
 from rotarymae.preprocess import Rows, code_features
-from rotarymae.surroundings import outputs, surroundings
+from rotarymae.surroundings import output_numbers, surroundings
 
 Feeds = dict[str, Tensor]
 FREEDOMS = torch.linspace(*FREEDOM, 20_000, dtype=torch.float64)  # raw degrees of freedom
@@ -61,9 +61,9 @@ class Program(nn.Module):
 
         "channel" and "position" are absent if the model does not read them. Subclasses append further names.
         """
-        return ("time", "values", *self._axes(), "mask")
+        return ("time", "values", *self._optional_inputs(), "mask")
 
-    def _axes(self, prefix: str = "") -> tuple[str, ...]:
+    def _optional_inputs(self, prefix: str = "") -> tuple[str, ...]:
         """Return the names of the inputs for channels and positions that the model reads, `prefix` put before each."""
         channel = () if self.preprocessor.channel_names is None else (f"{prefix}channel",)
         return (*channel, f"{prefix}position") if self.preprocessor.position_names else channel
@@ -159,7 +159,7 @@ class Interpolations(Program):
 
         Those of channels and positions are absent if the model does not read them.
         """
-        return (*super().needs, "query_time", *self._axes("query_"))
+        return (*super().needs, "query_time", *self._optional_inputs("query_"))
 
     def forward(self, inputs: Feeds) -> Any:
         """Predict V values at M times (queries) of each of B series, in the table's units.
@@ -180,8 +180,8 @@ class Interpolations(Program):
         widens = torch.zeros_like(parameters[..., 0])
         if calibration is not None:
             around = surroundings(visible, positions, known, self.season)
-            parameters, widens = calibration(parameters, around, outputs(positions, known)), calibration.widens(around)
-            likelihood = calibration.answers
+            parameters = calibration(parameters, around, output_numbers(positions, known))
+            widens, likelihood = calibration.widens(around), calibration.calibrated_likelihood
         number = torch.zeros_like(query_time, dtype=torch.int64) if channel is None else channel
         if known.join_times:  # a query is answered for all channels of its time
             parameters, widens = (

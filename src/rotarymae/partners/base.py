@@ -56,7 +56,7 @@ class Partner(Protocol):
         return len(dataset)
 
     @classmethod
-    def note(cls, dataset: AnyDataset, static: Sequence[str]) -> str:
+    def note_for_user(cls, dataset: AnyDataset, static: Sequence[str]) -> str:
         """Return what a user should know of how the method reads the data and these static columns; "" for nothing.
 
         This base method returns "".

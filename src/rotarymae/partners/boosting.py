@@ -336,13 +336,10 @@ class BoostedFeatures(Partner):
         return max(series, min((MOST_COPIES + 1) * series, WITH_COPIES, room))
 
     @classmethod
-    def note(cls, dataset: AnyDataset, static: Sequence[str]) -> str:
-        """Return a sentence on the filters of light curves, and the `static` columns that correct their fluxes.
-
-        Return "" if the series are not read as light curves.
-        """
+    def note_for_user(cls, dataset: AnyDataset, static: Sequence[str]) -> str:
+        """Return a sentence on a light curve's filters and the columns that correct its fluxes; "" for other series."""
         sources = None if dataset.kind == "patches" else find_sources(dataset, static)  # pyright: ignore
-        return "" if sources is None else sources.note
+        return "" if sources is None else sources.note_for_user
 
     @classmethod
     def fit(

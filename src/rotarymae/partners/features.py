@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rotarymae.arrays import ArrayDataset
+from rotarymae.partners import light_curves
 from rotarymae.partners.base import Floats
-from rotarymae.partners.light_curves import curve_features, find_sources, temperatures
 from rotarymae.partners.shapes import FEATURES, Groups, Integers, between, compute, course, divide
 from rotarymae.series import SeriesDataset, measured
 
@@ -52,7 +52,7 @@ def features(dataset: Any, static: Sequence[str] | None = None) -> tuple[Floats,
             looked for; None means all.
     """
     names = tuple(str(name) for name in dataset.value_names)
-    sources = find_sources(dataset, dataset.static if static is None else static)
+    sources = light_curves.find_sources(dataset, dataset.static if static is None else static)
     out, computed, start = np.zeros((0, 0)), tuple[str, ...](), 0
     for rows in chunks(dataset):  # into one array, as it may be the largest of a fit
         part = _features(rows, names, dataset.error_of, dataset.channel_names or ("all",))
@@ -60,7 +60,7 @@ def features(dataset: Any, static: Sequence[str] | None = None) -> tuple[Floats,
         if sources is not None:
             error = rows.values[:, names.index(dataset.error_of[names[0]])]
             columns = (rows.series, rows.channels, rows.times, rows.values[:, 0], error)
-            of_curve = curve_features(*columns, sources.select(at), rows.num_series)
+            of_curve = light_curves.curve_features(*columns, sources.select(at), rows.num_series)
             part |= {f"curve: {names[0]} {name}": column for name, column in of_curve.items()}
         if not computed:
             out, computed = np.empty((len(dataset), len(part))), tuple(part)
@@ -156,8 +156,10 @@ FORMULAS: dict[str, str] = {one.name: one.formula for one in FEATURES} | {
     "course, signal of course": _described(course),
     "share of .. limits, tightest .. limit": _described(limits_of),
     "A - B: relative .., time of max": _described(between),
-    "curve: ..": _described(curve_features),
-    "curve: temperature, error of temperature, misfit, strength": _described(temperatures),
+    "curve: ..": _described(light_curves.curve_features),
+    "curve: features of a channel": _described(light_curves.point_features),
+    "curve: temperature of .., temperature at .. days": _described(light_curves.curve_temperatures),
+    "curve: temperature, error of temperature, misfit, strength": _described(light_curves.temperatures),
 }
 
 

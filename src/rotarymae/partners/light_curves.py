@@ -67,7 +67,7 @@ class Sources(NamedTuple):
         return self._replace(redshift=redshift, reddening=self.reddening[series])
 
     @property
-    def note(self) -> str:
+    def note_for_user(self) -> str:
         """A sentence for a user: the filters of the light curves, and the columns of redshift and dust, if any."""
         corrected = f"corrected by {listed(self.columns)}" if self.columns else "not corrected for redshift and dust"
         filters = listed([FILTERS[k] for k in self.filters], len(FILTERS))
@@ -140,17 +140,9 @@ def curve_features(
     fluxes are multiplied by the squared luminosity distance (flat universe, 30 % matter) over 1 + redshift. Fluxes are
     corrected for the dust in front of the source if its reddening is known.
 
-    - The observations of 4 days are joined into one point, with the brightness sum(w p x) / sum(w p²) and the error
-      sum(w p²)^-½. p is the smooth curve's flux in the filter at the peak, over that of g, r and i together, limited to
-      0.02 to 3, and w is 1 / (e² + (x / 20)²). All features of a channel are computed from these points, with times
-      counted from the peak.
-    - "evidence" is log(likelihood of the fluxes / their likelihood as noise), "evidence per observation" that over n;
-      "log days" and "log ratio" are the means of log(T) and log(W), weighted by likelihood; "log scale" is log(s), and
-      "misfit" mean(((x - smooth curve) / e)²).
-    - "temperature .. of" describes the observations of a span of days from the peak: "all" -60 to 200, "rise" -60 to
-      -5, "peak" -15 to 15, "fall" 10 to 40, "late" 30 to 90, "end" 80 to 200. "temperature .. at" describes the smooth
-      curve on a day in six filters; 5 % of the brightest filter are added to its error, as a variance. There are
-      "temperature", "error of temperature", "misfit" and "strength", see `temperatures`.
+    "evidence" is log(likelihood of the fluxes / their likelihood as noise), "evidence per observation" that over n;
+    "log days" and "log ratio" are the means of log(T) and log(W), weighted by likelihood; "log scale" is log(s), and
+    "misfit" mean(((x - smooth curve) / e)²). The other features are those of `point_features` and `curve_temperatures`.
 
     Args:
         series, channels: int [n], index of each observation's series, ascending, and of its channel.
@@ -175,21 +167,53 @@ def curve_features(
     at = np.flatnonzero(np.isfinite(curves.peak)[series])
     series, filters, days, x, e = series[at], filters[at], days[at] - curves.peak[series[at]], x[at], e[at]
     opens = (np.diff(series, prepend=-1) != 0) | (np.diff(days // POINT, prepend=np.inf) != 0)
-    point, of = np.cumsum(opens) - 1, series[opens]
     w = 1 / (np.maximum(e, 1e-12) ** 2 + (FLUX_ACCURACY * x) ** 2)
-    at_peak = curves.mean[:, PHASES.index(0)]
-    share = np.clip(divide(at_peak, at_peak[:, BRIGHT].sum(1, keepdims=True)), FAINTEST, BRIGHTEST)
-    p = np.nan_to_num(share, nan=1 / len(BRIGHT))[series, filters]
-    weight, total = np.bincount(point, w * p * p, len(of)), np.bincount(point, w * p * x, len(of))
-    day = np.bincount(point, days, len(of)) / np.bincount(point, minlength=len(of))
-    out = compute(Groups(of, size, day, unit[of] * total / weight, unit[of] / np.sqrt(weight)))
-
+    observations = np.cumsum(opens) - 1, series, filters, days, x, w
+    out = point_features(*observations, curves, unit)
     out |= {"evidence": curves.evidence, "log days": curves.days, "log ratio": curves.ratio, "misfit": curves.misfit}
     out["evidence per observation"] = divide(curves.evidence, np.bincount(series, minlength=size))
     out["log scale"] = np.log(curves.scale * unit)
-    emitted = WAVELENGTH / (1 + z[:, None])
+    return out | curve_temperatures(*observations, curves, z)
+
+
+def point_features(
+    point: Integers, series: Integers, filters: Integers, t: Floats, x: Floats, w: Floats, curves: Curves, unit: Floats
+) -> dict[str, Floats]:
+    """Return the features of a channel, such as "max", of one brightness for all filters together.
+
+    The observations of 4 days are joined into one point, with the brightness sum(w p x) / sum(w p²) and the error
+    sum(w p²)^-½. Here p is the smooth curve's flux in an observation's filter at the peak, over that of g, r and i
+    together, limited to 0.02 to 3, and w is 1 / (e² + (x / 20)²). Times are counted from the peak.
+
+    Args:
+        point, series, filters: int [n], number of each observation's point, series and filter; points ascend.
+        t, x, w: [n] days from the peak, fluxes, and their weights.
+        curves, unit: of the S series, the smooth curves, and by which the brightness is multiplied.
+    """
+    at_peak, of = curves.mean[:, PHASES.index(0)], series[np.unique(point, return_index=True)[1]]
+    share = np.clip(divide(at_peak, at_peak[:, BRIGHT].sum(1, keepdims=True)), FAINTEST, BRIGHTEST)
+    p = np.nan_to_num(share, nan=1 / len(BRIGHT))[series, filters]
+    weight, total = np.bincount(point, w * p * p), np.bincount(point, w * p * x)
+    day = np.bincount(point, t) / np.bincount(point)
+    return compute(Groups(of, len(unit), day, unit[of] * total / weight, unit[of] / np.sqrt(weight)))
+
+
+def curve_temperatures(
+    point: Integers, series: Integers, filters: Integers, t: Floats, x: Floats, w: Floats, curves: Curves, z: Floats
+) -> dict[str, Floats]:
+    """Return the temperatures of sources at several times, each with its error, misfit and strength (`temperatures`).
+
+    "temperature of .." is that of the observations in a span of days from the peak: "all" -60 to 200, "rise" -60 to -5,
+    "peak" -15 to 15, "fall" 10 to 40, "late" 30 to 90, "end" 80 to 200. "temperature at .. days" is that of the smooth
+    curve on a day, in six filters; 5 % of the brightest filter are added to its error, as a variance.
+
+    Args:
+        point, series, filters, t, x, w, curves: as in `point_features`.
+        z: [S], the redshift of each series.
+    """
+    out, size, emitted = {}, len(z), WAVELENGTH / (1 + z[:, None])
     for span, (low, high) in SPANS.items():
-        k = (days >= low) & (days < high)
+        k = (t >= low) & (t < high)
         columns = temperatures(point[k], series[k], emitted[series[k], filters[k]], x[k], w[k], size)
         out |= {f"{name} of {span}": column for name, column in columns.items()}
     number = np.repeat(np.arange(size), len(FILTERS))
@@ -329,33 +353,33 @@ def _fit(filters: NDArray[np.int64], days: Tensor, x: Tensor, noise: Tensor, rea
 
 
 def temperatures(
-    point: Integers, series: Integers, wavelength: Floats, x: Floats, w: Floats, size: int
+    flux_group: Integers, series: Integers, wavelength: Floats, x: Floats, w: Floats, size: int
 ) -> dict[str, Floats]:
     """Return the temperature of the black body that explains the fluxes of each series.
 
-    Fluxes are grouped into points, such as those of about one time in several filters. All points of a series share the
-    temperature T, and each has a brightness b of its own, at least 0. "temperature" is the mean of log10(T), T from
+    Fluxes are grouped, such as those of about one time in several filters. All groups of a series share the temperature
+    T, and each has a brightness b of its own, at least 0. "temperature" is the mean of log10(T), T from
     3,000 to 80,000 K, weighted by exp(-chi² / 2), chi² = sum(w (x - b p)²), where p is Planck's law at T; "error of
     temperature" is its standard deviation; "misfit" is the least chi² per degree of freedom; "strength" is
     sqrt(sum(w x²) - least chi²).
 
     Args:
-        point: int [n], the number of each flux's point, ascending. A point belongs to one series.
+        flux_group: int [n], the number of each flux's group, ascending. A group belongs to one series.
         series: int [n], the number of each flux's series, 0 .. size - 1.
         wavelength: [n], in units of 300 nm, where the light was emitted.
         x, w: [n] fluxes, and their weights, 1 / variance.
         size: number of series.
 
     Returns:
-        The four features, [size] each. The first three are NaN if the strength is at most 3, or if no point has two
+        The four features, [size] each. The first three are NaN if the strength is at most 3, or if no group has two
         fluxes.
     """
-    _, first, point = np.unique(point, return_index=True, return_inverse=True)
+    _, first, group = np.unique(flux_group, return_index=True, return_inverse=True)
     of, level = series[first], np.log10(KELVIN)
     gain = np.empty((len(KELVIN), size))
     for k, kelvin in enumerate(KELVIN):
         p = wavelength**-3 / np.expm1(np.minimum(47960 / (wavelength * kelvin), 300))
-        total, known = np.bincount(point, w * p * x, len(of)), np.bincount(point, w * p * p, len(of))
+        total, known = np.bincount(group, w * p * x, len(of)), np.bincount(group, w * p * p, len(of))
         gain[k] = np.bincount(of, np.nan_to_num(divide(np.maximum(total, 0) ** 2, known)), size)
     best, chance = gain.max(0), np.exp((gain - gain.max(0)) / 2)
     mean = level @ chance / chance.sum(0)

@@ -252,7 +252,6 @@ def fit_partners(
     truth: NDArray[Any],
     train: NDArray[np.int64],
     validation: NDArray[np.int64],
-    outputs: int,
     static: tuple[StaticColumn, ...],
     seed: int,
     reporter: Reporter,
@@ -272,8 +271,7 @@ def fit_partners(
         truth: their targets: class numbers int [S] from 0; values [S, outputs], NaN where one is missing; or for
             survival [S, K], 1 in the time intervals (the last is the time after all others) in which the event may have
             happened, else 0.
-        train, validation: indices of the training and of the validation series in `dataset`.
-        outputs: number of classes or outputs of the network.
+        train, validation: indices of the training and of the validation series in `dataset`; all classes are in train.
         static: columns of `dataset` with one value per series, which boosting and Cox's regression also read.
         seed: fixes all random choices, also that of series if time is short.
         reporter: shows progress and warnings.
@@ -288,16 +286,14 @@ def fit_partners(
     if choice == MODEL or fitted.held is None:
         return fitted
     known, classes = np.sort(np.concatenate([train, validation])), truth if task == "classification" else None
-    most = math.inf if budget is None else budget.compared
+    most = math.inf if budget is None else budget.max_rows_to_compare
     first = draw(train, most, classes, seed)
     whole, part = dataset.select(train), dataset.select(first)
     for name, kind in PARTNERS.items():
         if not kind.suits(task, whole):
             continue
         try:
-            if task == "classification" and len(np.unique(truth[train])) < outputs:
-                raise InputError("a class has no labelled series in the training part; label more series of this class")
-            if note := kind.note(whole, [column.name for column in static]):
+            if note := kind.note_for_user(whole, [column.name for column in static]):
                 reporter.say(f"{kind.title}: {note}")
             with reporter.bar(kind.title) as on_step:
                 on_step(0, 2)
@@ -305,7 +301,7 @@ def fit_partners(
                 predicted = kind.fit(task, part, truth[first], static, seed, count).predict(fitted.held)
                 on_step(1, 2)
                 seconds = time.monotonic() - started
-                later = math.inf if budget is None else budget.learnt(name, count, seconds)
+                later = math.inf if budget is None else budget.max_rows_to_learn(name, count, seconds)
                 used = draw(known, later, classes, seed)
                 chosen = dataset.select(used)
                 count = _rows(kind, task, chosen, later)

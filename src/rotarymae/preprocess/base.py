@@ -72,11 +72,11 @@ class Preprocessor(nn.Module):
             raise InputError(f"{dataset.noun} were given; the model was trained on {self.noun}. Give {self.noun}.")
         return Windows.cut(dataset, self.window, self.overlap)
 
-    def units(self, tokens: Tokens) -> Tokens:
-        """Split tokens [B, N] into the K units [B, K] that pre-training hides one by one; return the units as tokens.
+    def maskable_tokens(self, tokens: Tokens) -> Tokens:
+        """Return the tokens [B, K] that pre-training hides one by one, from the tokens [B, N] that the model reads.
 
-        This base method returns `tokens` unchanged: each token is one unit. If a token holds several values that are
-        hidden separately, a subclass returns one unit per value.
+        This base method returns `tokens` unchanged. Where a token holds several values that are hidden separately, a
+        subclass returns one token per value.
         """
         return tokens
 
@@ -110,7 +110,4 @@ def require_positive(**statistics: torch.Tensor) -> None:
     """Raise InputError unless every number in all tensors is positive and finite; keywords name them in the message."""
     for name, tensor in statistics.items():
         if not bool(((tensor > 0) & torch.isfinite(tensor)).all()):
-            raise InputError(
-                f"the preprocessor's {name} are not all positive and finite: the saved model is damaged or was edited; "
-                "copy or fit it anew."
-            )
+            raise InputError(f"the preprocessor's {name} are not all positive and finite: the saved model is damaged.")

@@ -156,7 +156,7 @@ class DatasetExamples:
         hidden = counter_uniform(self.seed, -1 if epoch is None else epoch, index)
         # One phase an epoch; evaluation draws row by row, so that its masks do not depend on anything else.
         phase = None if epoch is None else float(counter_uniform(self.seed, epoch, [-1])(1))
-        mask = masking(self.preprocessor.units(tokens), hidden, phase)
+        mask = masking(self.preprocessor.maskable_tokens(tokens), hidden, phase)
         if mask.any():
             return hide_units(tokens, mask)
         # One process's part of a batch may be rows in which there is nothing to hide; its part of the loss is 0.
@@ -221,8 +221,8 @@ def maskable(dataset: Any, preprocessor: Any, masking: Masking) -> np.ndarray:
     parts = []
     for start in range(0, len(dataset), BLOCK):
         index = np.arange(start, min(start + BLOCK, len(dataset)))
-        units = preprocessor.units(preprocessor.tokens_of(dataset, index))
-        parts.append(masking(units, counter_uniform(0, -1, index)).any(1).cpu().numpy())
+        tokens = preprocessor.maskable_tokens(preprocessor.tokens_of(dataset, index))
+        parts.append(masking(tokens, counter_uniform(0, -1, index)).any(1).cpu().numpy())
     return np.concatenate(parts)
 
 

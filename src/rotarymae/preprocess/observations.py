@@ -395,11 +395,11 @@ class ObservationPreprocessor(Preprocessor):
         keys = [rows.times.double(), *(() if rows.positions is None else rows.positions.double().unbind(-1))]
         return join(scaled, positions, keys, channel, len(self.channel_names or ()), real)
 
-    def units(self, tokens: Tokens) -> Tokens:
-        """Return the tokens as units that pre-training can hide one by one; a unit is a token, too.
+    def maskable_tokens(self, tokens: Tokens) -> Tokens:
+        """Return the tokens that pre-training hides one by one, from the tokens [B, N] that the model reads.
 
-        These are `tokens` themselves. With `join_times` each value is hidden by itself: tokens [B, N] with V values
-        give units [B, N · V], with padding where a value was not observed.
+        These are `tokens` themselves. With `join_times` each of a token's V values is hidden by itself, and becomes a
+        token: the result is [B, N · V], with padding where a value was not observed.
         """
         return value_tokens(tokens, len(self.value_columns)) if self.join_times else tokens
 

@@ -131,11 +131,11 @@ class PatchPreprocessor(Preprocessor):
         """Raise InputError if an option that a user gives differs from that of the model; None is an option not given.
 
         Args:
-            patch_size: cells along each axis, or one number for both axes of pictures.
+            patch_size: cells along each axis, or one number for all axes.
             sample_rate: in Hz.
             longest_side: in pixels.
         """
-        size = None if patch_size is None else patch_shape(patch_size)
+        size = None if patch_size is None else patch_shape(patch_size, len(self.patch_size))
         for name, value in {"patch_size": size, "sample_rate": sample_rate, "longest_side": longest_side}.items():
             trained = getattr(self, name)
             if value is not None and value != trained:

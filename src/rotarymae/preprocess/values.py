@@ -172,9 +172,9 @@ class ValueScaling(nn.Module):
         self.centre[c, v], self.width[c, v] = centre, width
         u = (part - centre) / width
         robust, as_is = self.transforms[v] == "robust", self.transforms[v] == "none"
-        self.knee[c, v] = NO_LIMIT if robust and _extreme(u) <= HEAVY_TAIL else KNEES[self.transforms[v]]
-        bent = _bend(u, self.knee[c, v])
-        self.limit[c, v] = 1.5 * max(_extreme(bent), KNEE) + 0.5 if robust else NO_LIMIT
+        self.knee[c, v] = NO_LIMIT if robust and _quantile_999(u) <= HEAVY_TAIL else KNEES[self.transforms[v]]
+        bent = _compress_tails(u, self.knee[c, v])
+        self.limit[c, v] = 1.5 * max(_quantile_999(bent), KNEE) + 0.5 if robust else NO_LIMIT
         bent = _inner(bent)
         std = float(bent.std(correction=0))
         self.mean[c, v] = 0.0 if as_is else bent.mean()
@@ -221,7 +221,7 @@ class ValueScaling(nn.Module):
             channel: number of each row's channel, from 0.
         """
         values = values.double()
-        y = _bend((values - self.centre[channel]) / self.width[channel], self.knee[channel])
+        y = _compress_tails((values - self.centre[channel]) / self.width[channel], self.knee[channel])
         return torch.where(self.as_is, values, (y - self.mean[channel]) / self.std[channel])
 
     @numpy_too
@@ -233,7 +233,7 @@ class ValueScaling(nn.Module):
             channel: number of each row's channel, from 0.
         """
         scaled = scaled.double()
-        u = _unbend(scaled * self.std[channel] + self.mean[channel], self.knee[channel])
+        u = _expand_tails(scaled * self.std[channel] + self.mean[channel], self.knee[channel])
         return torch.where(self.as_is, scaled, self.centre[channel] + self.width[channel] * u)
 
     @numpy_too
@@ -270,7 +270,7 @@ class ValueScaling(nn.Module):
         return (width**2 + (scaled.double() - centre) ** 2).sqrt()
 
 
-def _bend(u: Float[Tensor, "*shape"], knee: Float[Tensor, "*#shape"]) -> Float[Tensor, "*shape"]:
+def _compress_tails(u: Float[Tensor, "*shape"], knee: Float[Tensor, "*#shape"]) -> Float[Tensor, "*shape"]:
     """Compress large numbers: return u up to ±knee, and ±(knee + asinh(|u| - knee)) beyond it.
 
     Args:
@@ -279,20 +279,20 @@ def _bend(u: Float[Tensor, "*shape"], knee: Float[Tensor, "*#shape"]) -> Float[T
     return _within(u, knee) + u.sign() * asinh((u.abs() - knee).clamp(min=0.0))
 
 
-def _unbend(y: Float[Tensor, "*shape"], knee: Float[Tensor, "*#shape"]) -> Float[Tensor, "*shape"]:
-    """Return the number that `_bend` compressed to y: y up to ±knee, and ±(knee + sinh(|y| - knee)) beyond it.
+def _expand_tails(y: Float[Tensor, "*shape"], knee: Float[Tensor, "*#shape"]) -> Float[Tensor, "*shape"]:
+    """Invert `_compress_tails`: return y up to ±knee, and ±(knee + sinh(|y| - knee)) beyond it.
 
     To avoid overflow, a |y| of more than knee + 80 (`MAX_EXPONENT`) counts as knee + 80.
 
     Args:
-        knee: that of `_bend`, at least 0.
+        knee: that of `_compress_tails`, at least 0.
     """
     beyond = (y.abs() - knee).clamp(0.0, MAX_EXPONENT)
     sinh = (beyond.exp() - (-beyond).exp()) / 2  # ONNX programs have none of float64
     return _within(y, knee) + y.sign() * sinh
 
 
-def _extreme(part: Float[Tensor, " n"]) -> float:
+def _quantile_999(part: Float[Tensor, " n"]) -> float:
     """Return how large the extreme values are: the 99.9 % quantile of |values|, rounded down to one of them.
 
     It is the second largest of 2 to 1,000 values.

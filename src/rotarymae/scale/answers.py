@@ -37,8 +37,8 @@ QUERIES_AT_ONCE = 1 << 22  # queries of a series' values that are answered at a 
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
-    """The answers for S series.
+class Results:
+    """The results of a `Computation` for S series.
 
     Attributes:
         columns: Arrow table of n rows, without ids. Rows of a series are together, and series are in the order of the
@@ -56,17 +56,17 @@ class Computation:
 
     Attributes:
         pipeline: the pipeline that computes it.
-        answer: called with (data set, on_step), returns `Answers`. It calls on_step, if that is not None, with (steps
+        compute: called with (data set, on_step), returns `Results`. It calls on_step, if that is not None, with (steps
             done, steps in all).
-        noun: what the answers are, in the plural, for messages.
-        schema: columns of the answers; None if they depend on the table.
+        noun: what the results are, in the plural, for messages.
+        schema: columns of the results; None if they depend on the table.
         at: the table of query times; None if the computation has none.
         cost: called with a data set, returns costs [S] of its series. Series are answered together as long as their
             costs sum to about 1. None answers each part of a table at once.
     """
 
     pipeline: Pipeline
-    answer: Callable[[Any, Any], Answers]
+    compute: Callable[[Any, Any], Results]
     noun: str
     schema: pa.Schema | None = None
     at: QueryTable | None = None
@@ -81,7 +81,7 @@ def embeddings(
 ) -> Computation:
     """Return a `Computation` that embeds each series of a table as a vector.
 
-    Its function `answer` returns one row per series, with the columns e0, e1, ... (float32).
+    Its function `compute` returns one row per series, with the columns e0, e1, ... (float32).
 
     Args:
         model: a pipeline, which is used as it is; or the folder or name of one, which is loaded.
@@ -106,13 +106,13 @@ def embeddings(
         pipeline = pipeline.pretrained
     width = encoder_of(pipeline.model).config.embed_dim
 
-    def answer(dataset: AnyDataset, on_step: Any) -> Answers:
+    def compute(dataset: AnyDataset, on_step: Any) -> Results:
         """Return the embeddings of a data set's series: columns e0, e1, ..., one row per series."""
         vectors = pipeline.embed(dataset, None if pool == "auto" else pool, on_step=on_step)
         return _one_row_each(embedding_columns(vectors), len(dataset))
 
     schema = pa.table(embedding_columns(np.zeros((1, width), np.float32))).schema
-    return Computation(pipeline, answer, f"embeddings of {width} numbers", schema)
+    return Computation(pipeline, compute, f"embeddings of {width} numbers", schema)
 
 
 def predictions(
@@ -120,7 +120,7 @@ def predictions(
 ) -> Computation:
     """Return a `Computation` that predicts a class, a number or a time to event for each series of a table.
 
-    Its function `answer` returns one row per series. The columns (see `prediction_columns`) are "predicted", or for
+    Its function `compute` returns one row per series. The columns (see `prediction_columns`) are "predicted", or for
     several numbers "predicted_0", "predicted_1" and so on, and
 
     - for classes "probability_NAME" of each;
@@ -147,18 +147,18 @@ def predictions(
     pipeline.predictor.check(predictor)
     half = pipeline.half_widths(predictor=predictor)
 
-    def answer(dataset: AnyDataset, on_step: Any) -> Answers:
+    def compute(dataset: AnyDataset, on_step: Any) -> Results:
         """Return the predictions of a data set's series, and their anomaly scores if asked for: one row per series."""
         outputs = pipeline.outputs(dataset, predictor, on_step if score is None else None)
         columns = prediction_columns(labels, outputs, half)
         if score is not None:
-            columns["anomaly_score"] = score.answer(dataset, on_step).columns["anomaly_score"]
+            columns["anomaly_score"] = score.compute(dataset, on_step).columns["anomaly_score"]
         return _one_row_each(columns, len(dataset))
 
     schema = pa.table(prediction_columns(labels, np.zeros((1, labels.outputs)), half)).schema
     if score is not None and score.schema is not None:
         schema = pa.schema([*schema, *score.schema])
-    return Computation(pipeline, answer, "predictions", schema)
+    return Computation(pipeline, compute, "predictions", schema)
 
 
 def _anomaly_scores(pipeline: Pipeline) -> Computation:
@@ -169,12 +169,12 @@ def _anomaly_scores(pipeline: Pipeline) -> Computation:
     """
     pretrained = pipeline.pretrained
 
-    def answer(dataset: AnyDataset, on_step: Any) -> Answers:
+    def compute(dataset: AnyDataset, on_step: Any) -> Results:
         """Return the scores of a data set's series."""
         scores = pa.array(pretrained.anomaly_score(dataset, on_step), from_pandas=True)  # NaN is an empty cell
         return _one_row_each({"anomaly_score": scores}, len(dataset))
 
-    return Computation(pretrained, answer, "anomaly scores", pa.schema({"anomaly_score": pa.float64()}))
+    return Computation(pretrained, compute, "anomaly scores", pa.schema({"anomaly_score": pa.float64()}))
 
 
 def anomalies(pipeline: Pipeline) -> Computation:
@@ -192,13 +192,13 @@ def anomalies(pipeline: Pipeline) -> Computation:
     """
     pipeline = pipeline.pretrained
 
-    def answer(dataset: SeriesDataset, on_step: Any) -> Answers:
+    def compute(dataset: SeriesDataset, on_step: Any) -> Results:
         """Return a data set's observations with their scores as a table, one row per observation."""
         dataset = pipeline.dataset(dataset)  # so that all parts of a table have the same columns
         single, stretch = odd_observations(pipeline, dataset, on_step)
-        return Answers(pa.table(score_columns(dataset, anomaly_score=single, stretch_score=stretch)), dataset.lengths)
+        return Results(pa.table(score_columns(dataset, anomaly_score=single, stretch_score=stretch)), dataset.lengths)
 
-    return Computation(pipeline, answer, "observations")
+    return Computation(pipeline, compute, "observations")
 
 
 def importances(pipeline: Pipeline) -> Computation:
@@ -218,7 +218,7 @@ def importances(pipeline: Pipeline) -> Computation:
     """
     labels, limit = pipeline.require_labels(), pipeline.require_series().window or np.inf
 
-    def answer(dataset: SeriesDataset, on_step: Any) -> Answers:
+    def compute(dataset: SeriesDataset, on_step: Any) -> Results:
         """Return a table of a data set's observations, each with its importance and the prediction for its series.
 
         Importances are empty for series of one observation, and for series longer than the model reads at a time, of
@@ -242,9 +242,9 @@ def importances(pipeline: Pipeline) -> Computation:
         rows = pa.array(np.repeat(np.arange(len(dataset)), dataset.lengths))
         predicted = prediction_columns(labels, pipeline.outputs(dataset, "model"))
         columns |= {name: cells.take(rows) for name, cells in predicted.items() if name.startswith("predicted")}
-        return Answers(pa.table(columns), dataset.lengths)
+        return Results(pa.table(columns), dataset.lengths)
 
-    return Computation(pipeline, answer, "observations")
+    return Computation(pipeline, compute, "observations")
 
 
 def values(
@@ -252,7 +252,7 @@ def values(
 ) -> Computation:
     """Return the `Computation` of each series' predicted values at given times, with prediction bands.
 
-    Its answers have one row per time (and channel, if there are channels) with the columns of `interpolation_columns`:
+    Its results have one row per time (and channel, if there are channels) with the columns of `interpolation_columns`:
     "time", "channel", for each value column NAME, NAME_std, NAME_lower95, NAME_upper95 and so on, and "distance".
 
     Args:
@@ -280,14 +280,14 @@ def values(
         untrained = dataset.lengths / UNTRAINED_AT_A_TIME if pipeline.untrained else 0
         return np.maximum(untrained, np.full(len(dataset), queries / QUERIES_AT_ONCE))
 
-    def answer(dataset: SeriesDataset, on_step: Any) -> Answers:
+    def compute(dataset: SeriesDataset, on_step: Any) -> Results:
         """Return the predicted values as a table, one row per query; without queries it has no columns."""
         if at is not None:
             queries = at.queries(dataset)
         else:
             queries = queries_at(dataset, times) if times else grid(dataset, points)
         if not len(queries.times):
-            return Answers(pa.table({}), queries.lengths)
+            return Results(pa.table({}), queries.lengths)
         unseen = np.setdiff1d(channel_index(queries), channel_index(dataset))
         if pipeline.untrained and len(unseen):
             names = listed([(dataset.channel_names or ())[c] for c in unseen])
@@ -299,11 +299,11 @@ def values(
             )
         answer = pipeline.answer(dataset, queries, on_step)
         asked = (queries.times, queries.channels, dataset.channel_names, pipeline.predicted_names(dataset))
-        return Answers(pa.table(interpolation_columns(*asked, answer, dataset.time_zone)), queries.lengths)
+        return Results(pa.table(interpolation_columns(*asked, answer, dataset.time_zone)), queries.lengths)
 
-    return Computation(pipeline, answer, "values", at=at, cost=cost)
+    return Computation(pipeline, compute, "values", at=at, cost=cost)
 
 
-def _one_row_each(columns: dict[str, Any], series: int) -> Answers:
-    """Return `Answers` with one row for each of `series` = S series, from columns {name: Arrow array [S]}."""
-    return Answers(pa.table(columns), np.ones(series, np.int64))
+def _one_row_each(columns: dict[str, Any], series: int) -> Results:
+    """Return `Results` with one row for each of `series` = S series, from columns {name: Arrow array [S]}."""
+    return Results(pa.table(columns), np.ones(series, np.int64))

@@ -81,7 +81,7 @@ class ShardedJob:
     options: dict[str, Any]
     layout: TableSchema
 
-    def identity(self) -> dict[str, Any]:
+    def manifest(self) -> dict[str, Any]:
         """Return what outputs depend on besides inputs, for _manifest.json: job, model checksum, options and layout."""
         layout = json.loads(json.dumps(asdict(self.layout)))
         return {"job": self.name, "model": model_checksum(self.model), "options": self.options, "layout": layout}
@@ -135,7 +135,7 @@ def answer_shards(
     if workers < 1:
         raise InputError(f"workers is {workers}, and at least one process must do the work; give 1 or more.")
     shards = find_shards(table, out)
-    _open_folder(out, work.identity())
+    _open_folder(out, work.manifest())
     left = [shard for shard in shards if not shard.is_done()]
     for shard in left:
         shard.output.unlink(missing_ok=True)
@@ -218,25 +218,25 @@ def model_checksum(model: Path) -> str:
     return hashlib.sha256(b"".join(path.read_bytes() for path in configs)).hexdigest()
 
 
-def _open_folder(out: Path, identity: dict[str, Any]) -> None:
+def _open_folder(out: Path, manifest: dict[str, Any]) -> None:
     """Create a folder of outputs with its manifest, or check that an existing folder has the same manifest.
 
-    The manifest holds the `identity` of a `ShardedJob`. A folder with nothing but hidden files counts as new. Raises
-    InputError for a folder that cannot be written; for a folder with files, but without such a manifest; and, with the
-    code "other-shards", for the manifest of another job.
+    The manifest, `ShardedJob.manifest`, is kept in the file _manifest.json. A folder with nothing but hidden files
+    counts as new. Raises InputError for a folder that cannot be written; for a folder with files, but without such a
+    manifest; and, with the code "other-shards", for the manifest of another job.
     """
-    manifest, kept = out / MANIFEST, None
+    file, kept = out / MANIFEST, None
     try:
         out.mkdir(parents=True, exist_ok=True)
         if all(path.name.startswith(".") for path in out.iterdir()):
-            write_text(manifest, json.dumps(identity, indent=2) + "\n")
+            write_text(file, json.dumps(manifest, indent=2) + "\n")
     except OSError as error:
         raise InputError(f"{out} cannot be written ({error}); choose another folder.") from error
     with suppress(OSError, ValueError, RecursionError):
-        kept = json.loads(manifest.read_text(encoding="utf-8"))
-    if not isinstance(kept, dict) or kept.keys() != identity.keys():
+        kept = json.loads(file.read_text(encoding="utf-8"))
+    if not isinstance(kept, dict) or kept.keys() != manifest.keys():
         raise InputError(f"{out} is not empty, and has no {MANIFEST} of this version; choose a new folder.")
-    for key, value in identity.items():
+    for key, value in manifest.items():
         if kept[key] != value:
             raise InputError(
                 f"{out} holds the output of a run with another {key}: {kept[key]} instead of {value}; choose a new "

@@ -21,7 +21,7 @@ from rotarymae.config import AutoPool
 from rotarymae.errors import InputError, InputWarning, NoObservations, gathered_warnings
 from rotarymae.pipeline import Pipeline
 from rotarymae.run_folder import with_ids, write_parts
-from rotarymae.scale.answers import Answers, Computation, ModelStage, embeddings
+from rotarymae.scale.answers import Computation, ModelStage, Results, embeddings
 from rotarymae.series import as_text
 from rotarymae.tables import Part, TableReader, TableSchema
 
@@ -125,25 +125,25 @@ def _answer_parts(
     """
     total, done = reader.source.observations(reader.columns), 0
     schema, name = computation.schema, reader.id_name
-    held: list[tuple[Part, Answers | None]] = []  # until the columns are known
+    held: list[tuple[Part, Results | None]] = []  # until the columns are known
     raised: list[InputWarning] = []
     reason = NoObservations("the table has no rows; check that it is the right one.")
     for part in _parts(computation, reader):
-        answers = None
+        results = None
         if part.dataset is not None:
             size = len(part.dataset.times)
             # Called with k of n parts of this part, it reports progress in the table.
             step = on_step and (lambda k, n, at=done, size=size: on_step(min(at + size * k // n, total), total))
             with gathered_warnings() as caught:
-                answers = computation.answer(part.dataset, step)
+                results = computation.compute(part.dataset, step)
             raised += [warning.message for warning in caught if isinstance(warning.message, InputWarning)]
             done += size
-            if schema is None and answers.columns.num_columns:
-                schema = answers.columns.schema
+            if schema is None and results.columns.num_columns:
+                schema = results.columns.schema
         reason = part.why or NoObservations("none of the series in the table of queries has observations; name others.")
         totals.series += len(part.ids)
         totals.empty += int((~part.observed).sum())
-        held.append((replace(part, dataset=None), answers))  # whose data set has been answered
+        held.append((replace(part, dataset=None), results))  # whose data set has been answered
         for one, given in held if schema is not None else ():
             rows = _rows(one.ids, one.observed, given, schema, name)
             totals.rows += len(rows)
@@ -193,21 +193,21 @@ def _some(part: Part, keep: np.ndarray) -> Part:
     return replace(part, ids=part.ids.filter(pa.array(keep)), observed=part.observed[keep], dataset=dataset)
 
 
-def _rows(ids: pa.Array, observed: np.ndarray, answers: Answers | None, schema: pa.Schema, name: str) -> pa.Table:
+def _rows(ids: pa.Array, observed: np.ndarray, results: Results | None, schema: pa.Schema, name: str) -> pa.Table:
     """Return the results of one part of a table with an id column in front, for all its series in their order.
 
     Args:
         ids: [S] ids of all series.
         observed: bool [S], True for series with results; any other gets one row, with its id and empty cells.
-        answers: the results of the observed series, in their order; None if no series is observed.
-        schema: columns of results, used if `answers` is None or has none.
+        results: the results of the observed series, in their order; None if no series is observed.
+        schema: columns of results, used if `results` is None or has none.
         name: name of the id column; it becomes "id" (or "id_value") if the results have a column of this name.
     """
     lengths = np.ones(len(ids), np.int64)
-    columns = schema.empty_table() if answers is None or not answers.columns.num_columns else answers.columns
-    if answers is not None:
-        lengths[observed] = answers.rows
-    if answers is None or not observed.all():
+    columns = schema.empty_table() if results is None or not results.columns.num_columns else results.columns
+    if results is not None:
+        lengths[observed] = results.rows
+    if results is None or not observed.all():
         there = np.repeat(observed, lengths)
         columns = columns.take(pa.array(np.cumsum(there) - 1, mask=~there))
     if (lengths != 1).any():
@@ -236,9 +236,9 @@ def answer_arrays(
         OSError: the disk is full, or `out` is a folder.
     """
     ids = pa.array([*dataset.ids.tolist(), *dataset.reading.left_out])
-    answers = computation.answer(dataset, on_step)
+    results = computation.compute(dataset, on_step)
     observed = np.arange(len(ids)) < len(dataset)
-    write_parts([_rows(ids, observed, answers, answers.columns.schema, dataset.id_name)], out)
+    write_parts([_rows(ids, observed, results, results.columns.schema, dataset.id_name)], out)
     return Totals(len(ids), len(dataset.reading.left_out), len(ids), what="files that cannot be read")
 
 

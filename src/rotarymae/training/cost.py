@@ -238,7 +238,7 @@ class Plan:
             return training
         per_epoch = len(plan_batches(examples.lengths, training.seed, 0, training.batch_size, training.batch_tokens))
         self.token = measure_token(objective, examples, training)
-        kept = self._read().get(stage)
+        kept = self._planned()["steps"].get(stage)
         if kept is not None:
             return _with_steps(training, kept, per_epoch)
         step = measure_step(objective, examples, training)
@@ -250,7 +250,7 @@ class Plan:
         # A resumed run does not know what the interrupted one took: fine-tuning gets no more than its share.
         most = self.seconds * (1 - PRETRAINED if stage == "fine-tuning" and self.config.pretrains else 1.0)
         step *= self.members
-        steps = self._stored(stage, lambda: max(1, math.floor(min(share * (self.left - reserve), most) / step)))
+        steps = self._store("steps", stage, max(1, math.floor(min(share * (self.left - reserve), most) / step)))
         training = _with_steps(training, steps, per_epoch)
         each = training.epoch_steps or per_epoch
         made = training.epochs * each
@@ -268,7 +268,7 @@ class Plan:
     # ── partners, and answers ───────────────────────────────────────────────────────────────────────────────────────
 
     @property
-    def compared(self) -> float:
+    def max_rows_to_compare(self) -> float:
         """Largest number of rows from which a method such as boosting learns when it is compared with the network.
 
         Rows are series and the copies of them that a method makes. The number is 500 per minute of the run, divided by
@@ -277,7 +277,7 @@ class Plan:
         """
         return math.inf if self.config.minutes is None else math.ceil(COMPARED * self.config.minutes / self.slowdown)
 
-    def learnt(self, name: str, compared: int, seconds: float) -> float:
+    def max_rows_to_learn(self, name: str, compared: int, seconds: float) -> float:
         """Return the number of rows from which a method such as boosting can learn in a quarter of the time left.
 
         It is estimated from an earlier fit, as if time were proportional to the number of rows, and stored in
@@ -294,16 +294,16 @@ class Plan:
         if self.config.minutes is None:
             return math.inf
         fit = PARTNERS * self.left / max(seconds, 1e-9) * compared
-        return self._stored(name, lambda: int(max(compared, fit)))
+        return self._planned()["rows"].get(name) or self._store("rows", name, int(max(compared, fit)))
 
-    def answered(self) -> tuple[np.ndarray, int] | None:
+    def series_to_predict(self) -> tuple[np.ndarray, int] | None:
         """Return the series that there is time to predict at the end of a run, and the length to cut them to.
 
         If there is no time for all:
 
         - With fine-tuning, series stay whole, because a label belongs to a whole series.
-        - Without it, longer series are cut to a length at which eight series fit into the time, but never below 2,000
-          observations. With S < 4 series, 2 S must fit.
+        - Without it, longer series are cut to a length at which four series, or all if they are fewer, can be predicted
+          twice (for the results, and to score them), but never below 2,000 observations.
         - Then as many series as there is time for, at least one, are drawn at random by the seed of the fit.
 
         Returns:
@@ -317,7 +317,7 @@ class Plan:
         room = max(left, LATE * self.seconds) / self.token
         most = int(self.lengths.max())
         if self.finetuned is None:  # a class or number is of the whole series
-            most = max(LEAST_ANSWERED, int(room / min(8, 2 * len(self.lengths))))
+            most = max(LEAST_ANSWERED, int(room / (2 * min(4, len(self.lengths)))))
         cost = np.minimum(self.lengths, most) * (self.members + np.isin(np.arange(len(self.lengths)), self.scored))
         order = draw.permutation(len(cost))
         count = max(1, int(np.searchsorted(np.cumsum(cost[order]), room, side="right")))
@@ -326,32 +326,28 @@ class Plan:
 
     # ── plan.json ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _stored(self, name: str, number: Callable[[], int]) -> int:
-        """Return the number that plan.json has under a name; if it has none, compute one and store it there.
+    def _store(self, kind: Literal["steps", "rows"], name: str, number: int) -> int:
+        """Add a planned number, at least 1, to plan.json, so that a resumed run has the same; return the number.
 
-        So a resumed run has the steps of training, and the rows for other methods, that were planned at its start.
-
-        Args:
-            name: a stage of training, for its steps; or a method next to the network, such as boosting, for its rows.
-            number: computes the number, at least 1; it is called only if plan.json has none.
+        It is a number of "steps" of a stage of training, or of "rows" from which a method such as boosting learns; the
+        stage or the method is called `name`.
         """
-        kept = self._read()
-        if name not in kept:
-            kept = {**kept, name: number()}
-            write_text(self.folder / PLAN, json.dumps(kept) + "\n")
-        return kept[name]
+        planned = self._planned()
+        planned[kind][name] = number
+        write_text(self.folder / PLAN, json.dumps(planned) + "\n")
+        return number
 
-    def _read(self) -> dict[str, int]:
-        """Return the numbers planned in plan.json, {stage or method: steps or rows}; {} if it is missing or damaged.
+    def _planned(self) -> dict[str, dict[str, int]]:
+        """Return the numbers of plan.json that are 1 or more: {"steps": {stage: steps}, "rows": {method: rows}}.
 
-        They are steps of a stage, or rows that a method learns from. Entries that are not integers above 0 are left
-        out.
+        Both dictionaries are empty if the file is missing, damaged or of an older version.
         """
         try:
-            kept = dict(json.loads((self.folder / PLAN).read_text(encoding="utf-8")))
-        except (FileNotFoundError, ValueError, TypeError):
-            return {}
-        return {name: number for name, number in kept.items() if type(number) is int and number > 0}
+            kept = json.loads((self.folder / PLAN).read_text(encoding="utf-8"))
+            parts = {kind: dict(kept[kind]).items() for kind in ("steps", "rows")}
+        except (FileNotFoundError, ValueError, TypeError, KeyError):
+            return {"steps": {}, "rows": {}}
+        return {kind: {name: n for name, n in part if type(n) is int and n > 0} for kind, part in parts.items()}
 
 
 def _with_steps(training: TrainConfig, steps: int, per_epoch: int) -> TrainConfig:
