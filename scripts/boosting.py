@@ -3,9 +3,11 @@
     python scripts/boosting.py mallorn --data shared/data
     python scripts/boosting.py plasticc --data shared/data --folds 0 1
     python scripts/boosting.py plasticc --data shared/data --folds 0 1 --redshift
+    python scripts/boosting.py plasticc --data shared/data --folds 0 1 --magnitudes
     python scripts/boosting.py mallorn --data shared/data --copies 0 --no-curves
 
 Folds are stratified by class, five, seed 0. With --redshift PLAsTiCC has its redshift and reddening as static columns.
+With --magnitudes fluxes of 3 errors or more become magnitudes, and others limits of 5 errors, as surveys publish them.
 With --copies 0 the trees do not learn from copies that lack observations, with --no-curves not from the features of the
 smooth curve of all filters.
 """
@@ -55,6 +57,16 @@ def plasticc(data: Path, redshift: bool) -> Table:
     return dataset, np.unique(classes, return_inverse=True)[1], fit_static(dataset, names)
 
 
+def in_magnitudes(dataset: SeriesDataset) -> SeriesDataset:
+    """Return the light curves in magnitudes: 25 - 2.5 log10(flux), and below 3 errors only a limit of 5 errors."""
+    flux, error = np.asarray(dataset.values, np.float64).T
+    seen = flux >= 3 * error
+    magnitude = 25 - 2.5 * np.log10(np.where(seen, flux, 5 * error))
+    values = np.stack([magnitude, np.where(seen, 2.5 / np.log(10) * error / np.where(seen, flux, 1), 0)], 1)
+    sides = np.stack([~seen, np.zeros_like(seen)], 1).astype(np.int8)
+    return replace(dataset, values=values, value_names=("mag", "mag_err"), sides=sides)
+
+
 def main() -> None:
     """Print the scores of each fold, and of all together where there are two classes."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -63,6 +75,7 @@ def main() -> None:
     parser.add_argument("--folds", type=int, nargs="+", default=list(range(5)))
     parser.add_argument("--copies", type=int, default=boosting.MOST_COPIES)
     parser.add_argument("--redshift", action="store_true")
+    parser.add_argument("--magnitudes", action="store_true")
     parser.add_argument("--no-curves", action="store_true")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -72,6 +85,7 @@ def main() -> None:
         features_module.find_sources = lambda *_: None
     table = {"mallorn": mallorn, "plasticc": plasticc}[options.table]
     dataset, truth, static = table(options.data, options.redshift)
+    dataset = in_magnitudes(dataset) if options.magnitudes else dataset
     chances, scored = np.zeros((len(truth), truth.max() + 1)), np.zeros(len(truth), bool)
     for k, (train, test) in enumerate(StratifiedKFold(5, shuffle=True, random_state=0).split(truth, truth)):
         if k in options.folds:

@@ -463,6 +463,34 @@ def test_filters_redshift_and_reddening_are_known_by_their_names(options):
     assert table[0, names.index(f"curve: {flux} max")] == pytest.approx(brightness, rel=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("names", "bands"),
+    [(("magpsf", "sigmapsf"), {"g": 1, "r": 2}), (("mag", "mag_err"), {"g": "zg", "i": "zi"})],
+)
+def test_magnitudes_and_their_limits_have_the_curve_of_the_fluxes(names, bands):
+    source = black_body((0.5, 0.2), static=())
+    band = np.array(source.channel_names)[source.channels]
+    keep = np.isin(band, list(bands))
+    label = [bands[one] for one in band[keep].tolist()]
+    flux, error = source.values[keep].T
+    dark = flux < 5 * error
+    flux[dark] = 0
+    both = np.stack([flux, error], 1)
+    usual = SeriesDataset.from_arrays([source.times[keep]], [both], [band[keep]], value_names=["flux", "flux_err"])
+    faint = np.where(dark, 5 * error, flux)
+    magnitude = 25 - 2.5 * np.log10(faint)
+    shown = [f">{one:.12f}" if far else f"{one:.12f}" for one, far in zip(magnitude, dark, strict=True)]
+    columns = {"id": 0, "time": source.times[keep], "band": label, names[0]: shown}
+    columns[names[1]] = np.where(dark, np.nan, error / flux.clip(1e-9) * 2.5 / np.log(10))
+    data = SeriesDataset.from_frame(pd.DataFrame(columns), channel="band", values=names[:1], errors=names[1:])
+    wanted, given = (dict(zip(reversed(one[1]), reversed(one[0][0]))) for one in (features(usual), features(data)))
+    assert dark.sum() > 100
+    for name, number in given.items():
+        if name.startswith("curve: "):
+            same = wanted.get(name.replace(names[0], "flux"), np.nan)
+            assert number == pytest.approx(same, rel=1e-6, nan_ok=True), name
+
+
 @pytest.mark.parametrize("static", [("Z_err", "EBV"), ()])
 def test_without_a_redshift_the_curve_is_that_of_the_observed_fluxes(static):
     data = black_body((0.5, 0.2), static=static)
@@ -477,12 +505,13 @@ def test_without_a_redshift_the_curve_is_that_of_the_observed_fluxes(static):
     "options",
     [
         {"names": ("flux",)},
-        {"names": ("mag", "mag_err")},
+        {"names": ("count", "count_err")},
+        {"names": ("mag",)},
         {"bands": ["u", "g", "r", "i", "z", "w"]},
         {"bands": range(1, 7)},
     ],
 )
-def test_there_is_a_curve_only_of_fluxes_with_errors_in_filters(options):
+def test_there_is_a_curve_only_of_a_brightness_with_errors_in_filters(options):
     assert not any(name.startswith("curve") for name in features(black_body((0.5, 0.2), **options))[1])
 
 

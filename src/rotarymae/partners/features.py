@@ -42,7 +42,7 @@ def features(dataset: Any, static: Sequence[str] | None = None) -> tuple[Floats,
       basic ones for other columns.
     - With several channels, "all: channels" counts those in which a series was observed.
     - Limits, such as <5, count as missing, and have features of their own (`limits_of`).
-    - Light curves (fluxes with errors in channels named after filters) have those of `curve_features`.
+    - Light curves (fluxes or magnitudes with errors, in channels named after filters) have those of `curve_features`.
 
     Standard errors of the first value column (`SeriesDataset.error_of`) are read for its features, and have none.
 
@@ -59,8 +59,10 @@ def features(dataset: Any, static: Sequence[str] | None = None) -> tuple[Floats,
         at = slice(start, start + rows.num_series)
         if sources is not None:
             error = rows.values[:, names.index(dataset.error_of[names[0]])]
-            columns = (rows.series, rows.channels, rows.times, rows.values[:, 0], error)
-            of_curve = light_curves.curve_features(*columns, sources.select(at), rows.num_series)
+            sides = None if rows.sides is None else rows.sides[:, 0]
+            brightness = light_curves.fluxes(rows.values[:, 0], error, rows.limits[:, 0], sides, sources.magnitudes)
+            columns = (rows.series, rows.channels, rows.times, *brightness, sources.select(at), rows.num_series)
+            of_curve = light_curves.curve_features(*columns)
             part |= {f"curve: {names[0]} {name}": column for name, column in of_curve.items()}
         if not computed:
             out, computed = np.empty((len(dataset), len(part))), tuple(part)

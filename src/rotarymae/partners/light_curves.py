@@ -25,7 +25,9 @@ from rotarymae.series import SeriesDataset
 # Rubin's filters: wavelength in units of 300 nm, and magnitudes by which a reddening of 1 dims.
 FILTERS, WAVELENGTH = "ugrizy", np.array([1.22, 1.61, 2.07, 2.52, 2.90, 3.24])
 DIMMING = np.array([4.76, 3.66, 2.70, 2.05, 1.59, 1.31])  # Fitzpatrick (1999)
-FILTER = re.compile(r"(?:(?:lsst|sdss|ztf)[ _.-]?)?([ugrizy])'?", re.IGNORECASE)
+FILTER = re.compile(r"(?:(?:lsst|sdss|ztf)[ _.-]?|z(?=[gri]))?([ugrizy])'?", re.IGNORECASE)
+ZERO_POINT = 25.0  # the magnitude of a flux of 1
+LIMIT_ERRORS = 5.0  # a limit of a brightness lies this many standard errors above 0
 REDSHIFT = re.compile(r"redshift|(host(gal)?_?)?((spec|photo?)_?)?z(_?(spec|photo?))?", re.IGNORECASE)
 REDDENING = re.compile(r"(mw_?)?e_?\(?b ?-? ?v\)?", re.IGNORECASE)
 LEAST_REDSHIFT = 0.003
@@ -54,12 +56,14 @@ class Sources(NamedTuple):
         redshift: [S], NaN where it is missing, also for a code such as -9; None if the table has no such column.
         reddening: [S], E(B - V) by dust in front of each source; 0 where it is not known.
         columns: names of the columns that hold redshift and reddening, as far as there are any.
+        magnitudes: whether the brightness is given in magnitudes.
     """
 
     filters: Integers
     redshift: Floats | None
     reddening: Floats
     columns: tuple[str, ...]
+    magnitudes: bool = False
 
     def select(self, series: slice) -> Sources:
         """Return the facts about the sources of the series in a slice; the filters stay the same."""
@@ -71,7 +75,9 @@ class Sources(NamedTuple):
         """A sentence for a user: the filters of the light curves, and the columns of redshift and dust, if any."""
         corrected = f"corrected by {listed(self.columns)}" if self.columns else "not corrected for redshift and dust"
         filters = listed([FILTERS[k] for k in self.filters], len(FILTERS))
-        return f"light curves in {filters}, times in days: features of one smooth curve of all filters, {corrected}"
+        unit = "magnitudes" if self.magnitudes else "fluxes"
+        curve = "features of one smooth curve of all filters"
+        return f"light curves, {unit} in {filters}, times in days: {curve}, {corrected}"
 
 
 class Curves(NamedTuple):
@@ -101,20 +107,22 @@ def find_sources(dataset: SeriesDataset, static: Iterable[str]) -> Sources | Non
     """Return filters, redshift and reddening of the light curves in a data set; None if it holds no light curves.
 
     It holds some if
-    - the first value column is named after a flux and has standard errors;
-    - there are two or more channels, all named after filters (g, "LSST g", sdss_g ..), or six with the numbers 0 to 5,
-      as PLAsTiCC has them for u to y.
+    - the first value column is named after a flux or a magnitude (its name has "flux" or "mag" in it), and has standard
+      errors;
+    - there are two or more channels, all named after filters (g, "LSST g", sdss_g, zg ..), or six with the numbers 0 to
+      5, as PLAsTiCC has them for u to y, or some of 1 to 3 for the magnitudes magpsf, as ZTF has them for g, r and i.
 
     The redshift is the first column in `static` that holds numbers and is named after one (z, redshift, z_spec,
     hostgal_photoz ..). The reddening is found in the same way (EBV, mwebv, E(B-V)).
     """
     first, channels = dataset.value_names[0], [str(one) for one in dataset.channel_names or ()]
-    if set(channels) == set(map(str, range(len(FILTERS)))):
+    if set(channels) == set("012345") or (first == "magpsf" and set(channels) <= set("123")):
         channels = [FILTERS[int(one)] for one in channels]
     filters = [FILTER.fullmatch(one) for one in channels]
     index = [FILTERS.index(one[1].lower()) for one in filters if one]
-    flux = "flux" in first.lower() and first in dataset.error_of
-    if not flux or not 2 <= len(filters) == len(index):
+    magnitudes = "flux" not in first.lower()
+    named = first in dataset.error_of and ("mag" in first.lower() or not magnitudes)
+    if not named or not 2 <= len(filters) == len(index):
         return None
     columns = [(name, np.asarray(dataset.static[name])) for name in static if name in dataset.static]
     numbers = [(name, column.astype(np.float64)) for name, column in columns if column.dtype.kind in "fiu"]
@@ -122,7 +130,31 @@ def find_sources(dataset: SeriesDataset, static: Iterable[str]) -> Sources | Non
     dust = np.nan_to_num(reddening[0][1]) if reddening else np.zeros(len(dataset))
     columns = tuple(name for name, _ in redshift + reddening)
     z = np.where(redshift[0][1] > NO_REDSHIFT, redshift[0][1], np.nan) if redshift else None
-    return Sources(np.array(index), z, dust, columns)
+    return Sources(np.array(index), z, dust, columns, magnitudes)
+
+
+def fluxes(
+    x: Floats, e: Floats, limits: Floats, sides: NDArray[np.int8] | None, magnitudes: bool
+) -> tuple[Floats, Floats]:
+    """Return the fluxes [n] of n observations and their standard errors.
+
+    The flux of a magnitude m is 10^(0.4 (25 - m)). If only a limit of the brightness is known (an upper limit of a
+    flux, a lower one of a magnitude), the flux is 0 and its error a fifth of the limit's flux.
+
+    Args:
+        x, e: [n] fluxes or magnitudes, NaN where a limit is known, and their standard errors.
+        limits: [n], the limits.
+        sides: int8 [n], -1 for upper limits, 1 for lower ones, else 0; None without limits.
+        magnitudes: True if they are magnitudes.
+    """
+    if magnitudes:
+        with np.errstate(over="ignore"):  # of codes such as -999
+            x, limits = (10 ** (0.4 * (ZERO_POINT - part)) for part in (x, limits))
+            e = 0.4 * math.log(10) * x * e
+    if sides is None:
+        return x, e
+    dark = sides == (1 if magnitudes else -1)
+    return np.where(dark, 0.0, x), np.where(dark, limits / LIMIT_ERRORS, e)
 
 
 def curve_features(
