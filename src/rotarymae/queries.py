@@ -276,13 +276,13 @@ class QueryTable:
         """Ids of the series in the table, each once, in order of first appearance."""
         return self.rows.ids.tolist()
 
-    def in_order(self, answers: pa.Table) -> pa.Table:
+    def laid_out(self, answers: pa.Table) -> pa.Table:
         """Return predictions laid out as this table of times: with its rows, column names and further columns.
 
-        If this table has no column of channels, each of its rows is repeated for each channel. The ids, times and
-        channels are those of this table. A column of them that holds texts is taken from `answers`, where numbers and
-        dates have their types; but dates with a separate column of times of day stay. A further column of texts becomes
-        one of numbers if all texts are numbers. It is left out if a column of predictions has its name.
+        If this table has no column of channels, each of its rows is repeated for each channel. Ids, times and channels
+        keep their cells, unless they are texts: these are replaced by the cells of `answers`, in which numbers are
+        numbers and dates name their zone. But dates with a separate column of times of day stay. A further column keeps
+        its cells; texts that are all numbers become numbers. It is left out if a column of predictions has its name.
 
         Args:
             answers: a table with ids in its first column, then "time" and, if there are channels, "channel", then
@@ -304,7 +304,6 @@ class QueryTable:
         answers = answers.take(pa.array(place.ravel()))
         table = self.table.take(pa.array(np.repeat(np.arange(len(place)), every)))
         names = {answers.column_names[0]: id, "time": time} | ({"channel": channel} if channel else {})
-        # What a text file writes is kept as it was read: ids, times and channels of the answers' types.
         kept = {name for name, to in names.items() if not cells.is_text(table[to].type) or (self.clock and to == time)}
         columns = {
             names.get(name, name): table[names[name]] if name in kept else column
@@ -342,7 +341,7 @@ class QueryTable:
         """Create from a table that holds the ids, times, channels and positions at which to predict.
 
         Args:
-            table: one row per time. Columns that are not read here are kept, for the method `in_order`.
+            table: one row per time. Columns that are not read here are kept, for the method `laid_out`.
             layout: how the table of observations is laid out. `table` must have its columns of ids and of positions
                 besides time, and may have its column of times of day, by the same names. The columns of times and of
                 channels may instead be called "time" and "channel". Without channels, each row asks for all channels.

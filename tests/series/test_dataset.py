@@ -675,8 +675,8 @@ def test_wide_refuses():
     [
         ({"times": np.zeros(3)}, ["values", "(3, 2)"]),
         ({"offsets": np.array([0, 6])}, ["offsets", "(2,)", "(3,)"]),
-        ({"offsets": np.array([0, 0, 6])}, ["offsets", "0 to 6", "empty"]),
-        ({"offsets": np.array([0, 1, 5])}, ["offsets", "0 to 6"]),
+        ({"offsets": np.array([0, 0, 6])}, ["offsets[1]", " is 0", "end at 6", "empty"]),
+        ({"offsets": np.array([0, 1, 5])}, ["offsets[2]", " is 5", "end at 6"]),
         ({"channels": None}, ["channel_names", "without channels"]),
         ({"channels": np.zeros(2, np.int32)}, ["channels", "(2,)", "(6,)"]),
         ({"static": {"ra": np.zeros(5)}}, ["'ra'", "(5,)", "(2,)"]),

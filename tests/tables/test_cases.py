@@ -253,12 +253,12 @@ def test_numbered_columns_next_to_others_of_their_new_names():
         dataset = read_table(table, schema)
     assert dataset.ids.tolist() == ["p", "q"] and dataset.values.ravel().tolist() == [1, 3, 5, 2, 6]
     for name in ("number", "F"):
-        with pytest.raises(InputError, match=rf"joins the columns F1, F2, ... of the table to '{name}', .* rename"):
+        with pytest.raises(InputError, match=rf"joins the columns F1, F2, ... of the table to new .* have: '{name}'"):
             read_table(table.rename(columns={"series": name}), schema)
     with pytest.raises(InputError, match="column 'F1' is there more than once"):
         read_table(table.rename(columns={"F2": "F1"}), schema)
     assert open_source(table[["F1"]], numbered="F").notes == ("each row is a series of 1 columns F1, ...",)
-    with pytest.raises(InputError, match=r"joins the columns F1, F2, .* to 'number', .* rename"):
+    with pytest.raises(InputError, match=r"joins the columns F1, F2, .* to new ones, .* have: 'number'"):
         open_source(table.assign(number=[[0]] * len(table)), numbered="F")
 
 
@@ -335,20 +335,20 @@ def test_few_repeats_are_left_out_and_many_refused(base):
 def test_rows_without_a_time_are_left_out_or_facts(tmp_path, monkeypatch):
     table = pd.DataFrame(
         {
-            "subject_id": [1, 1, 1, 1, 1, 2, 2, 2, 2],
-            "time": [None] * 3 + ["2020-01-01", "2020-01-02"] + [None] * 2 + ["2020-01-01", "2020-01-02"],
-            "code": ["GENDER//F", "AGE", "SMOKER", "HR", "HR", "GENDER//M", "AGE", "HR", "HR"],
-            "numeric_value": [None, 50.0, 1.0, 80.0, 81.0, None, 60.0, 70.0, 71.0],
+            "subject_id": [1, 1, 1, 1, 1, 1, 2, 2, 2, 2],
+            "time": [None] * 4 + ["2020-01-01", "2020-01-02"] + [None] * 2 + ["2020-01-01", "2020-01-02"],
+            "code": ["GENDER//F", "AGE", "AGE", "SMOKER", "HR", "HR", "GENDER//M", "AGE", "HR", "HR"],
+            "numeric_value": [None, None, 50.0, 1.0, 80.0, 81.0, None, 60.0, 70.0, 71.0],
         }
     )
     fields: Any = {"id": "subject_id", "channel": "code", "values": ("numeric_value",)}
     dataset, report = quiet(table, **fields)
-    assert len(dataset.times) == 4 and report.dropped == 5 and dataset.channel_names == ("HR",)
+    assert len(dataset.times) == 4 and report.dropped == 6 and dataset.channel_names == ("HR",)
     dataset, report = quiet(table, **fields, untimed="static")
     facts = {"AGE": [50.0, 60.0], "SMOKER": [1.0, None], "GENDER//F": [True, False], "GENDER//M": [False, True]}
     assert {name: pa.array(column, from_pandas=True).to_pylist() for name, column in dataset.static.items()} == facts
     assert dataset.channel_names == ("HR",) and not report.left_out
-    with_strange = pd.concat([table, table.iloc[[3]].assign(code="BP")])
+    with_strange = pd.concat([table, table.iloc[[4]].assign(code="BP")])
     with pytest.warns(InputWarning, match="'code' is 'BP', where 'HR' are known"):
         read_table(with_strange, TableSchema(**fields, untimed="static"), channel_names=("HR",))
     table.to_parquet(tmp_path / "t.parquet")

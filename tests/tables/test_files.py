@@ -87,6 +87,8 @@ READ: Any = {
     ),
     "one ragged row": ("t.csv", CSV + "b,1\n", {}, "1 of 4 rows dropped"),
     "a row of units": ("t.csv", CSV.replace("value\n", "value\n,d,mJy\n"), {}, "a row of units below it (d, mJy)"),
+    "a first row of words": ("t.csv", CSV.replace("ue\n", "ue\nc,,high\n"), {}, "1 of 4 rows dropped"),
+    "a first row of words, and its id": ("t.csv", CSV.replace("ue\n", "ue\na,now,high\n"), {}, "1 of 4 rows dropped"),
     "a preamble": ("t.csv", "Observatory of X\nmade: today\n\n" + CSV, {}, "the header is line 4"),
     "a preamble with as many separators": (
         "t.csv",
@@ -157,12 +159,7 @@ READ: Any = {
         {"id": "column 1", "time": "column 2", "values": ["column 3"], "check": lambda data: len(data.times) == 3},
         "no line names the columns",
     ),
-    "Latin-1 in pairs": (
-        "t.csv",
-        CSV.replace("value", "Größe").encode("latin-1"),
-        {"values": ["Größe"]},
-        "Latin",
-    ),
+    "Latin-1 in pairs": ("t.csv", CSV.replace("value", "Größe").encode("latin-1"), {"values": ["Größe"]}, "Latin"),
     "names in several lines, which tell columns apart together": (
         "t.csv",
         CSV.replace("id,", "z6,Port 1,Port 1\nid,"),
@@ -732,7 +729,7 @@ def test_names_that_differ_in_capitals_stand_in_one_order_in_all_files(tmp_path)
         )
     assert SeriesDataset.from_file(tmp_path).values.ravel().tolist() == [1.25, -2.5, 3.0] * 2
     parquet(tmp_path / "b.parquet", {**columns(), "Value": [7.0, 8.0, 9.0]})
-    with refuses("a.parquet and 1 more", "in different orders"):
+    with refuses("a.parquet and 1 more", "whose order differs"):
         SeriesDataset.from_file(tmp_path)
 
 

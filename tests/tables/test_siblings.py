@@ -429,6 +429,8 @@ def test_weeks_are_dates(written, tmp_path):
     proposal, dataset = looked_at(tmp_path / "t.csv")
     assert proposal.schema.time == "year_week"
     assert dataset.times == pytest.approx((mondays - pd.Timestamp(0)) / pd.Timedelta(1, "D"))
+    read = times(pa.array(["2023-W52", "2023-W53", "2024-W02"]), "week")  # 2023 has 52 weeks
+    assert read.words == {"2023-W53": 1} and read.values == pytest.approx([19716, np.nan, 19730], nan_ok=True)
 
 
 @pytest.mark.parametrize("written", ["%Y-%m", "%b %Y"])
@@ -986,7 +988,7 @@ def test_the_clock_of_a_table_of_times_counts_and_is_answered_as_it_was_written(
     queries = QueryTable.of(table, layout)
     assert queries.rows.times == pytest.approx([19787 + 10.5 / 24, 19801 + 1.25 / 24])
     answers = pa.table({"meter": ["b", "a"], "time": as_dates(queries.rows.times[::-1]), "value": [2.0, 1.0]})
-    written = queries.in_order(answers)
+    written = queries.laid_out(answers)
     assert written.select(["meter", "day", "clock"]).to_pydict() == table.to_pydict()
     assert written["value"].to_pylist() == [1.0, 2.0]
     whole = QueryTable.of(pa.table({"meter": ["a"], "time": ["2024-03-05T10:30:00Z"]}), layout)  # as of --grid

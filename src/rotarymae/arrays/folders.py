@@ -82,8 +82,8 @@ def read_pictures(
         8 bits stay as they are, 16 bits become float32 with white at 255, and 32 bits keep their numbers. Of several
         frames the first is read, and the file's name is added to `stacks`. The name of the first file of each depth is
         kept in `depths`, under such as "32 bits". The last axis is 1 if `channels` is 1, or None and the picture grey.
-        Raises InputError for a picture smaller than a patch, or with NaN or infinity; Pillow's errors, of a broken
-        file, pass.
+        Raises InputError for a picture smaller than a patch, or with NaN or infinity. Pillow's errors, of a broken
+        file, are not caught.
         """
         with image.open(path, formats=PICTURE_FORMATS) as opened:
             opened.filename = ""  # Pillow maps a TIFF that has one into memory, and mixes up the rows of a turned one
@@ -157,7 +157,7 @@ def read_sounds(
         """Read one sound as a spectrogram [frames, 128, 1], resampled to `rate` if it has another rate.
 
         If `rate` is None, it is set to this sound's. Adds the file's name to `converted` if it is resampled. Raises
-        InputError for a sound shorter than a patch, or with NaN or infinity; errors of soundfile pass.
+        InputError for a sound shorter than a patch, or with NaN or infinity. Errors of soundfile are not caught.
         """
         nonlocal rate
         samples, file_rate = soundfile.read(path, dtype="float32", always_2d=True)

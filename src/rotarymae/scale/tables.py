@@ -93,7 +93,7 @@ def answer_table(
     At least one table is yielded, without rows if the input has none. All have the same columns, the ids first. Series
     are in the order in which they first appear; a series without a result has a row with its id alone. If there is a
     table of query times (`computation.at`), there is a single part, with the rows in the order of that table, and with
-    its names and its other columns (see `QueryTable.in_order`).
+    its names and its other columns (see `QueryTable.laid_out`).
 
     Args:
         computation: what to compute for each series.
@@ -111,7 +111,7 @@ def answer_table(
     """
     required, totals = totals is not None, totals or Totals()
     parts = _answer_parts(computation, reader, on_step, totals, required)
-    yield from parts if computation.at is None else [computation.at.in_order(pa.concat_tables(parts))]
+    yield from parts if computation.at is None else [computation.at.laid_out(pa.concat_tables(parts))]
 
 
 def _answer_parts(
@@ -293,7 +293,7 @@ def answer_arrow(computation: Computation, table: pa.Table, layout: TableSchema 
     """Compute results for every series of an Arrow table; return a table of ids and results.
 
     Rows are in the order in which the series first appear; with a table of query times (`computation.at`), in the order
-    of that table (see `QueryTable.in_order`). A series without a result has a row with its id alone.
+    of that table (see `QueryTable.laid_out`). A series without a result has a row with its id alone.
 
     Args:
         computation: what to compute for each series.

@@ -314,7 +314,7 @@ def _with_points(cells: pa.Array) -> tuple[pa.Array, str | None]:
     return cells, note
 
 
-def have_decimal_commas(texts: Iterable[str], certain: bool) -> bool:
+def have_decimal_commas(texts: Iterable[str], between_commas: bool) -> bool:
     """Return whether the texts of a table show that its decimal mark is the comma.
 
     They do if one is a number with a comma, such as 1,5, and none has a decimal point, such as 1.5. A point as in 1.234
@@ -322,11 +322,11 @@ def have_decimal_commas(texts: Iterable[str], certain: bool) -> bool:
 
     Args:
         texts: cells of all columns, without blanks around them; a minus may stand behind a number ("1,5-").
-        certain: True if commas also separate cells, so that a comma within quotes must be unmistakable. Numbers such as
-            1,234 (perhaps one thousand) and 10127,5 (perhaps a number and a code) then do not count.
+        between_commas: whether commas also separate the cells, so that a comma within quotes must be unmistakable.
+            Numbers such as 1,234 (perhaps one thousand) and 10127,5 (perhaps a number and a code) then do not count.
     """
-    comma = r"-?(0|[1-9]\d*)?,\d+" if certain else r"-?\d*,\d+([eE][-+]?\d+)?"
-    unlike = r"\d{4,},\d|-?[1-9]\d{0,2},\d{3}" if certain else "(?!)"
+    comma = r"-?(0|[1-9]\d*)?,\d+" if between_commas else r"-?\d*,\d+([eE][-+]?\d+)?"
+    unlike = r"\d{4,},\d|-?[1-9]\d{0,2},\d{3}" if between_commas else "(?!)"
     point = r"-?(?![1-9]\d{0,2}(\.\d{3})+$)\d*\.\d+([eE][-+]?\d+)?"  # 1.234 may be one thousand
     plain = {text.removesuffix("-").rstrip() for text in texts}
     with_comma = any(re.fullmatch(comma, text) and not re.fullmatch(unlike, text) for text in plain)

@@ -176,10 +176,13 @@ class SeriesDataset:
             if absent != (getattr(self, names) == none):
                 given, lacking = (names, column) if absent else (column, names)
                 raise InputError(f"{given} are given without {lacking}; give both or neither.")
-        if self.offsets[0] != 0 or self.offsets[-1] != n or (np.diff(self.offsets) < 1).any():
+        wrong = np.append(self.offsets[0] != 0, np.diff(self.offsets) < 1)
+        wrong[-1] |= self.offsets[-1] != n
+        if wrong.any():
+            first = int(wrong.argmax())
             raise InputError(
-                f"offsets do not fit the observations: they must begin at 0, rise, and end at {n}, the number of "
-                "observations, as no series is empty; build with SeriesDataset.from_arrays."
+                f"offsets[{first}] is {self.offsets[first]}: offsets must begin at 0, rise, and end at {n}, the number "
+                "of observations, as no series is empty; build with SeriesDataset.from_arrays."
             )
         for name, column in self.static.items():
             if column.shape != (count,):
@@ -728,7 +731,7 @@ class SeriesDataset:
         columns |= {} if channels is None else {named.channel: flat_labels(channels, lengths, known)}
         table = pa.table({**columns, **of_values, **where, **fixed})
         names = None if channel_names is None else distinct(channel_names, "channel_names").to_pylist()
-        return tables.TableReader.open(table, named, names, id_name="id").read(every=True)
+        return tables.TableReader.open(table, named, names, id_name="id").read(refuse_empty=True)
 
     # ── to tables ───────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -129,17 +129,16 @@ def starts_of(column: pa.Array) -> pa.Array:
     """Replace each period in a column of texts by its start: "2024-W05" by its Monday, "2024-Q1" by its first day.
 
     A period may also be written with two ends, as "2024-01-20 00:00 - 2024-01-20 01:00". A column without a period in
-    its first 1,000 cells, or of another type than text, is returned itself.
+    its first 1,000 cells, or of another type than text, is returned itself. So is one in which nothing is replaced.
     """
     if not cells.is_text(column.type):
         return column
-    for span in [span for span in STARTS if cells.matches(column[:HEAD_CELLS], span).any()]:
-        column = pc.replace_substring_regex(column, span, STARTS[span])  # pyright: ignore
-    if cells.matches(column[:HEAD_CELLS], rf"^{WEEK.pattern}$").any():
-        encoded = column.dictionary_encode()
-        starts = pa.array(map(start_of, encoded.dictionary.to_pylist()), column.type)
-        column = pa.DictionaryArray.from_arrays(encoded.indices, starts).dictionary_decode()
-    return column
+    if not any(cells.matches(column[:HEAD_CELLS], span).any() for span in (*STARTS, rf"^{WEEK.pattern}$")):
+        return column
+    encoded = column.dictionary_encode()
+    texts = pa.array(map(start_of, encoded.dictionary.to_pylist()), column.type)
+    starts = pa.DictionaryArray.from_arrays(encoded.indices, texts).dictionary_decode()
+    return column if starts.equals(column) else starts
 
 
 def start_of(text: str) -> str:
@@ -471,15 +470,15 @@ def _with_colons(clock: pa.Array) -> pa.Array:
     return pc.if_else(pa.array(pointed), pc.replace_substring(clock, ".", ":"), clock)  # pyright: ignore
 
 
-def refuse_other_dates(column: pa.Array, name: str) -> None:
-    """Raise InputError if a column of texts holds dates in numbers only, and some, as 31.03.2024, do not sort by time.
+def refuse_unsortable_dates(column: pa.Array, name: str) -> None:
+    """Raise InputError if a column of texts holds dates, and some, as 31.03.2024 or 31 Mar 2024, do not sort by time.
 
     ISO dates (2024-03-31) sort by time; a time of day may follow. Empty and null cells do not count. A column with a
-    text that is no date in numbers, such as 31 Mar 2024, passes. The message has the column's name, `name`.
+    text that is no date passes. The message has the column's name, `name`.
     """
     there = [text for text in column.unique().to_pylist() if text]
     others = [text for text in there if not re.match(ISO, text)]
-    if others and all(map(OTHER_DATE.match, there)):
+    if others and (all(map(OTHER_DATE.match, there)) or any(re.search("%[bB]", how) for how in formats_of(others))):
         raise InputError(
             f"column {name!r} holds dates such as {others[0]!r}, which do not sort by time as texts; write them as ISO "
             "dates, such as 2024-03-31 or 2024-03-31T10:00."

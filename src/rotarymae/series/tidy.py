@@ -21,7 +21,7 @@ from rotarymae.series.reading import ReadingReport
 LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 MIN_TO_SUSPECT = 20  # values of a channel; with fewer nothing is an outlier
 FEW_FALLS = 0.05  # of a series' rows, which go back in time though the others ascend
-FAR, FAR_OFTEN, FAR_FRACTION = 100, 20, 1000  # deviations: of any, of ten equal ones, of one that is no whole number
+FAR, FAR_CODE = 100, 20  # deviations: of any value, and of nines or ten equal ones
 TYPICAL_VALUES = 100_000  # values of a channel that show what is typical
 FAR_SPANS, MIN_OTHERS = 5, 5  # a time is far where the others of its series, at least so many, span a fifth of the gap
 MAX_REPEATS = 0.01  # of the rows; more that repeat others are a table that is read in the wrong way
@@ -382,8 +382,8 @@ def doubt_missing_codes(rows: Observations) -> Observations:
 
     - A number of nines, such as -999, must be more than 20 deviations away. If it is the only negative number, it looks
       like a code in any case.
-    - Another number, tried among 20 values or more, must be more than 100 deviations away: 20 if it occurs at least ten
-      times, but 1,000 if it occurs once and is not whole.
+    - Another number, tried among 20 values or more, must be more than 100 deviations away, or 20 if it occurs at least
+      ten times.
 
     Limits ("<5") and a standard error of 0 are never suspected. There is one warning for each number, which names its
     columns and channels. The rows themselves are unchanged.
@@ -428,7 +428,7 @@ def _outliers(column: np.ndarray) -> Iterator[float]:
             continue
         middle = np.median(others)
         away, farthest = abs(value - middle), np.abs(others - middle).max()
-        if (value < 0 <= others.min()) or away > max(5 * farthest, FAR_OFTEN * _width(others)):
+        if (value < 0 <= others.min()) or away > max(5 * farthest, FAR_CODE * _width(others)):
             yield float(value)
             column = others
     total, again = len(column), True
@@ -437,13 +437,13 @@ def _outliers(column: np.ndarray) -> Iterator[float]:
         middle = np.median(some)
         for value in (column.min(), column.max()):
             away, others = abs(value - middle), some[some != value]
-            if away <= FAR_OFTEN * _width(others):
+            if away <= FAR_CODE * _width(others):
                 continue
             others = column[column != value]
             count = len(column) - len(others)
             if 2 * len(others) < total:
                 continue
-            far = FAR_FRACTION if value != np.rint(value) and count == 1 else FAR if count < 10 else FAR_OFTEN
+            far = FAR if count < 10 else FAR_CODE
             if away > far * _width(others) > 0 and np.abs(others - middle).max() < away / 5:
                 yield float(value)
                 column, again = others, True

@@ -51,18 +51,18 @@ class Windows:
         )
         return cls(cut, series)
 
-    def mean(self, answers: np.ndarray) -> np.ndarray:
+    def mean(self, outputs: np.ndarray) -> np.ndarray:
         """Average K outputs of a model over the windows of each series: [W, K] for W windows to [S, K] for S series.
 
         Windows (the pieces of long series) are weighted by their numbers of observations. If every series is one
-        window, `answers` itself is returned.
+        window, `outputs` itself is returned.
         """
         if len(self.series) == self.series[-1] + 1:
-            return answers
+            return outputs
         weights = np.asarray(self.dataset.lengths, np.float64)
         first = np.flatnonzero(np.diff(self.series, prepend=-1))
-        total = np.add.reduceat(answers * weights[:, None], first) / np.add.reduceat(weights, first)[:, None]
-        return total.astype(answers.dtype)
+        total = np.add.reduceat(outputs * weights[:, None], first) / np.add.reduceat(weights, first)[:, None]
+        return total.astype(outputs.dtype)
 
     def at(self, times: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Find the windows from which to predict at given times, and the weights that blend their predictions.

@@ -100,9 +100,9 @@ def labels_of(
         dataset: the S series as read.
         series: the series as the caller gave them, such as a data frame.
         labels: a dictionary {id: label}; the name of a column, if `series` is a data frame; a pandas Series whose index
-            holds the ids (see `_by_id`); or a pandas DataFrame, each column of which is treated like a Series. Anything
-            else, such as an array or a Series with another index, must be in the order of the series, and is not
-            checked.
+            holds the ids (`_index_holds_ids`); or a pandas DataFrame, each column of which is treated like a Series.
+            Anything else, such as an array or a Series with another index, must be in the order of the series, and is
+            not checked.
         id: the column of ids of a data frame.
         unlabelled: if "none", a series without a label by its id gets None; if "error", it is refused.
 
@@ -125,7 +125,7 @@ def labels_of(
         return np.column_stack([labels_of(dataset, series, column, id, unlabelled) for _, column in labels.items()])
     if isinstance(labels, Mapping):
         ids, labels = list(labels), list(labels.values())
-    elif nw.dependencies.is_pandas_series(labels) and _by_id(labels.index, series):
+    elif nw.dependencies.is_pandas_series(labels) and _index_holds_ids(labels.index, series):
         ids, labels = list(labels.index), list(labels)
     else:
         return np.array(np.ma.asarray(labels).tolist(), object) if np.ma.is_masked(labels) else labels
@@ -136,23 +136,20 @@ def labels_of(
     return align_labels(dataset, pa.table(columns), "id", "label", unlabelled)
 
 
-def _by_id(index: Any, series: Any) -> bool:
+def _index_holds_ids(index: Any, series: Any) -> bool:
     """Return whether the index of a pandas Series of labels holds ids of the series. If not, labels are in their order.
 
-    The index may also hold mere numbers of rows.
-
     - For an unnamed RangeIndex, which pandas gives to values without an index, the result is False.
-    - If `series` is a data frame, the result is True.
-    - If `series` is a data set, it is True in three cases: all of the index are ids; all ids are in the index; or one
-      of its texts is an id.
-    - For any other form of `series` it is False.
+    - If `series` is a data frame, it is True; if it is neither a data frame nor a data set, False.
+    - If `series` is a data set, it is True if a text in the index is an id. Numbers may be mere numbers of rows, so
+      that all of the index must be ids, or all ids in the index.
     """
     if type(index).__name__ == "RangeIndex" and index.name is None:
         return False
     if not isinstance(series, SeriesDataset):
         return is_frame(series)
     known, ids = set(index), set(series.ids.tolist())
-    return known <= ids or ids <= known or any(isinstance(one, str) for one in known & ids)
+    return (both := known & ids) in (known, ids) or any(isinstance(one, str) for one in both)
 
 
 def _from_frame(
@@ -170,17 +167,15 @@ def _from_frame(
     else:
         if like is not None and not like.limits:
             columns = replace(columns, limits="drop")
-        reader = TableReader.open(
-            frame, columns, None if like is None or columns.channel is None else like.channel_names
-        )
-    return reader.read(every=True)
+        known = None if like is None or columns.channel is None else like.channel_names
+        reader = TableReader.open(frame, columns, known)
+    return reader.read(refuse_empty=True)
 
 
 def fitted_by_command(of_training: Mapping[str, Any]) -> bool:
     """Return whether the command `rotarymae fit` trained a model; False if an estimator did.
 
-    `of_training` holds what the model saved of the `TableSchema` of its training table, {field: value}; {} if it had no
-    table. The field "tokens" decides, as only the command saves it.
+    `of_training` are the fields of `TableSchema` that the model saved. Only the command saves "tokens", which decides.
     """
     return "tokens" in of_training
 
@@ -247,7 +242,6 @@ def _from_channels(arrays: Sequence[np.ndarray], like: ObservationPreprocessor |
     one time if no time has both NaN and numbers, else one value with its channel.
 
     Args:
-        arrays: the arrays.
         like: the preprocessor of a model, which names the channels in their order; without it (None) they are called
             channel_0, channel_1, ...
 

@@ -79,7 +79,7 @@ def named(name: str, format: str) -> Iterator[None]:
     """Turn an error of a reading library, raised inside the with statement, into an InputError ("unreadable").
 
     Its message says that `name`, a file or table, cannot be read as `format`, such as "csv" ("memory" for a data
-    frame). An InputError, and an error of a type that is not in `UNREADABLE`, pass unchanged.
+    frame). An InputError, and an error of a type that is not in `UNREADABLE`, are not caught.
     """
     try:
         yield
@@ -96,7 +96,7 @@ def named(name: str, format: str) -> Iterator[None]:
 def one_type(name: str) -> Iterator[None]:
     """Turn an error in making an Arrow array of the column `name`, in the with statement, into an InputError.
 
-    Its code is "mixed-type". Errors of a type that is not in `UNREADABLE` pass unchanged.
+    Its code is "mixed-type". Errors of a type that is not in `UNREADABLE` are not caught.
     """
     try:
         yield
@@ -202,7 +202,7 @@ def sniff_all(paths: Sequence[Path], said: Sequence[Path], format: str, header_r
     - both files are UTF-8, and the first has no row of units;
     - both begin with the same lines, up to and including the header;
     - if there are no such lines, or only comments and empty ones, also the next line has numbers in the same cells of
-      both files.
+      both files. (Files of light curves often have no header, and a closer look takes forty times as long.)
 
     Args:
         paths: the files to read, at least one.
@@ -211,11 +211,10 @@ def sniff_all(paths: Sequence[Path], said: Sequence[Path], format: str, header_r
     """
     texts: list[Text] = []
     for path, name in zip(paths, said, strict=True):
-        same = False
-        if texts and texts[0].encoding == "utf-8" and not texts[0].units:
-            below = _numbers_below(path, texts[0])
+        same = bool(texts) and texts[0].encoding == "utf-8" and not texts[0].units
+        if same and (same := _begins_like(path, texts[0].head)):
             named = any(map(_is_plain, texts[0].head))
-            same = below is not None and (named or below == _numbers_below(paths[0], texts[0]))
+            same = named or _numbers_below(path, texts[0]) == _numbers_below(paths[0], texts[0])
             same = same and _is_in("utf-8", path)
         try:
             texts.append(texts[0] if same else sniff(path, format, header_row))
@@ -224,16 +223,17 @@ def sniff_all(paths: Sequence[Path], said: Sequence[Path], format: str, header_r
     return texts
 
 
-def _numbers_below(path: Path, text: Text) -> list[bool] | None:
-    """Return which cells of the line below the header are numbers, or None if the file begins differently.
-
-    `text` describes another file. The file begins differently if its first lines are not `text.head`: those up to the
-    header or, without a header, those above the first row.
-    """
+def _begins_like(path: Path, lines: Sequence[str]) -> bool:
+    """Return whether a file begins with the given lines."""
     with _open_unpacked(path) as file:
-        if any(_line(file) != line for line in text.head):
-            return None
-        return [_number(cell) is not None for cell in _rows_of([_line(file)], text.separator)[0]]
+        return all(_line(file) == line for line in lines)
+
+
+def _numbers_below(path: Path, text: Text) -> list[bool]:
+    """Return whether each cell of the line below the header is a number, in a file of the form `text`."""
+    with _open_unpacked(path) as file:
+        *_, line = (_line(file) for _ in range(len(text.head) + 1))
+    return [_number(cell) is not None for cell in _rows_of([line], text.separator)[0]]
 
 
 def _line(file: io.BufferedReader) -> str:
@@ -299,7 +299,7 @@ def sniff(path: Path, format: str, header_row: int | None) -> Text:
     comments = lines[start][:1] != "#" and any(line.startswith("#") for line in lines[:start])
     comments = comments and 2 * len(hashes) < len(filled)
     filled = [i for i in filled if not (comments and i in hashes)]
-    headless = header_row is None and _are_values(header, [rows[i] for i in filled])
+    headless = header_row is None and _is_headless(header, [rows[i] for i in filled])
     if filled and not headless and rows[filled[0]] != header:  # a row of units may repeat names that have none
         rows[filled[0]] = ["" if [cell] == header[k : k + 1] else cell for k, cell in enumerate(rows[filled[0]])]
     below = [rows[i] for i in filled]
@@ -330,7 +330,7 @@ def sniff(path: Path, format: str, header_row: int | None) -> Text:
     joined = tuple(" ".join(filter(None, parts)) for parts in zip(*lines_of_names))  # which tell columns apart together
     apart = len(spanned) > 1 or len({*joined, ""}) > len(joined)
     names, units = (joined, ()) if joined and apart and all(joined) else (names, units)
-    comma = cells.have_decimal_commas([cell for i in equal for cell in rows[i]], certain=best == ",")
+    comma = cells.have_decimal_commas([cell for i in equal for cell in rows[i]], between_commas=best == ",")
     if best != usual or notes:
         said = {"\t": "tabs", " ": "blanks"}.get(best, repr(best))
         notes = [f"separated by {said}", *notes]
@@ -429,9 +429,8 @@ def _rows_of(lines: Sequence[str], separator: str) -> list[list[str]]:
     - With the separator " ", a line with bars at both ends, as in headers of IPAC files, is split at its bars. From any
       other line, a bar at the end is removed if a blank stands before it.
     """
-    lines = [
-        "" if LISTED_NAME.match(line) else line.lstrip("#* ") if line[:1] in ("#", "*") else line for line in lines
-    ]
+    bare = (line.lstrip("#* ") if line[:1] in ("#", "*") else line for line in lines)
+    lines = ["" if LISTED_NAME.match(line) else plain for line, plain in zip(lines, bare)]
     if separator == " ":
         barred = (re.fullmatch(r"\s*\|(.*)\|\s*", line) for line in lines)
         lines = [re.sub(r"\s\|\s*$", "", line) for line in lines]
@@ -463,7 +462,7 @@ def _header(rows: list[list[str]], lines: Sequence[str], given: int | None) -> t
         share is 1 for a header of several cells, and 0 for one cell.
     """
     filled = [i for i, row in enumerate(rows) if any(cell.strip() for cell in row)]
-    if given is None and (short := _without_padding(rows)) != rows:
+    if given is None and (short := _trim_rows_above_table(rows)) != rows:
         start, width, share = _header(short, lines, None)
         if start and _are_names(short[start]):
             return start, width, share
@@ -494,7 +493,7 @@ def _header(rows: list[list[str]], lines: Sequence[str], given: int | None) -> t
     return start, width, max(below[width], below[width + 1]) / below.total() if below else float(width > 1)
 
 
-def _without_padding(rows: list[list[str]]) -> list[list[str]]:
+def _trim_rows_above_table(rows: list[list[str]]) -> list[list[str]]:
     """Return the rows without the empty cells at the end of rows above the table, such as a title.
 
     A sheet is saved so that a title has as many cells as the table below it. The table begins at the first row with two
@@ -528,13 +527,15 @@ def _below_preamble(rows: Sequence[Sequence[str]], filled: Sequence[int], start:
     values = [_has_number(cell) or bool({*map(str.strip, cell)} & {*cells.MISSING}) for cell in cells_of]
     # A row of values has a number or a missing cell in this column, as have the next four rows, if there are so many.
     first = next((i for k, i in enumerate(filled) if all(values[k : k + VALUE_ROWS])), None)
-    between = [i for i in filled if start < i < (first or 0)]
-    if first is None or not (len(between) > VALUE_ROWS or any(len(rows[i]) != width for i in between)):
+    if first is None:
         return start
     above = [i for i in filled if i < first]
+    far = above[: -VALUE_ROWS - 1]  # more than five rows lie between them and the values
+    if start not in far and all(len(rows[i]) == width for i in above if i > start):
+        return start
     names = [i for i in above if len(rows[i]) == width and _are_names(rows[i])]
     tops = [i for i in names if i == filled[0] or len(rows[above[above.index(i) - 1]]) != width]
-    near = [i for i in tops[-1:] if len(above) - above.index(i) <= VALUE_ROWS + 1]
+    near = [i for i in tops[-1:] if i not in far]
     return (near or [i for i in names if i == above[-1]] or [first])[0]
 
 
@@ -619,7 +620,7 @@ def _has_number(row: Sequence[str]) -> bool:
     return any(re.match(r"[\s\"]*[-+.]?\d", cell) for cell in row)
 
 
-def _are_values(names: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
+def _is_headless(names: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
     """Return whether `names`, the first row of a table, holds values, so that there is no header.
 
     `below` are the rows below it. From left to right, the first column of one of these two kinds decides:
@@ -627,31 +628,39 @@ def _are_values(names: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
     - Most of its cells, the name included, are dates. True if the name is a date, else False.
     - Most of its cells below are numbers, and its name is a word, not a mark of a missing value such as NA. False.
 
-    If no column decides, the result is True if a name is a number, and most cells below it are numbers. There is an
-    exception for numbers that name columns, such as 0, 1, 2, ... or wavelengths that ascend from left to right: False.
+    If no column decides, the result is True if a name is a number, and most cells below it are numbers, unless the
+    numbers are names (`_are_numbered_names`), such as 0, 1, 2, ... or ascending wavelengths.
     """
-    numbers, above = [], []  # of the header, and whether each above numbers is like these
+    like_values = []  # for each number above numbers: not farther outside their range than this is wide
     for name, *column in itertools.zip_longest(names, *below, fillvalue=""):
         if column and sum(bool(DATE.match(cell)) for cell in (name, *column)) > (len(column) + 1) / 2:
             return bool(DATE.match(name))
         number, values = _number(name), [value for value in map(_number, column) if value is not None]
-        numbers += [] if number is None else [number]
         if column and 2 * len(values) <= sum(cell.strip() not in cells.MISSING for cell in column):
             continue
         if number is None and name.strip() not in cells.MISSING:
             return False
         if number is not None:
             low, high = min(values, default=number), max(values, default=number)
-            above.append(2 * low - high <= number <= 2 * high - low)
+            like_values.append(2 * low - high <= number <= 2 * high - low)
+    return bool(like_values) and not _are_numbered_names(names, all(like_values))
+
+
+def _are_numbered_names(names: Sequence[str], like_values: bool) -> bool:
+    """Return whether the numbers in the first row of a table, at least one, are names of columns.
+
+    They are if they ascend from left to right, and one of these holds:
+
+    - Their steps are equal: at least four numbers such as 400, 410, 420, 430, or two from 0 or 1 on.
+    - All are digits alone, and not all are like the values below them (`like_values`).
+    """
+    texts = [name.strip() for name in names if _number(name) is not None]
+    numbers = [number for number in map(_number, texts) if number is not None]
     steps = [later - earlier for earlier, later in itertools.pairwise(numbers)]
-    if not above or min(steps, default=1) <= 0:
-        return bool(above)
-    # Ascending numbers are names if they have equal steps (at least four numbers, or two from 0 or 1 on), or if all are
-    # digits and one is farther outside the range of the numbers below it than this range is wide.
+    if min(steps, default=1) <= 0:
+        return False
     equal = len(steps) > (0 if numbers[0] in (0, 1) else 2) and max(steps) - min(steps) < 1e-6 * max(steps)
-    return not equal and (
-        all(above) or not all(name.strip().isdecimal() for name in names if _number(name) is not None)
-    )
+    return equal or (not like_values and all(map(str.isdecimal, texts)))
 
 
 def _number(cell: str) -> float | None:
@@ -696,9 +705,9 @@ def _are_units(words: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
     """Return whether a row below a header holds units of the columns, such as "", "d" and "mJy".
 
     - False if a word looks like a number (1/min does not), has 25 characters or more, or is also a cell of its own
-      column of numbers.
-    - Otherwise the words above columns of numbers are counted, less two for each word that is also a cell of its own
-      column of texts. True for a count of at least one, or two if a word without brackets stands above texts.
+      column.
+    - Otherwise True if a word stands above numbers. If a word without brackets stands above texts, as an id does in a
+      row of values, two must stand above numbers.
 
     `words` are the cells of the row, "" for an empty cell, and `below` those of each row below it, equally many.
     """
@@ -706,9 +715,9 @@ def _are_units(words: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
     for word, *column in zip(words, *below, strict=True):
         cells_of = [cell.strip() for cell in column if cell.strip() not in cells.MISSING]
         is_number = 2 * sum(bool(re.match(r"[-+.]?\d", cell)) for cell in cells_of) > len(cells_of)
-        if len(word) >= 25 or re.match(r"(?!1\S*/[^\W\d]\w*$)[-+.<>]?\s*\d", word) or (is_number and word in cells_of):
+        if len(word) >= 25 or re.match(r"(?!1\S*/[^\W\d]\w*$)[-+.<>]?\s*\d", word) or word in cells_of:
             return False
-        above_numbers += (bool(word) and is_number) - 2 * (word in cells_of)
+        above_numbers += bool(word) and is_number
         above_texts += not is_number and word[:1] not in ("", "(", "[")
     return above_numbers > bool(above_texts)
 
@@ -759,7 +768,7 @@ def _names_and_rows(content: Any) -> tuple[list[str], list[list[Any]]]:
     if _are_rows(content):
         names = [str(name) for name in content[0]]
         below = [[*map(str, row)] for row in content[1 : HEAD_LINES[0]]]
-        headless = not all(isinstance(name, str) for name in content[0]) or _are_values(names, below)
+        headless = not all(isinstance(name, str) for name in content[0]) or _is_headless(names, below)
         return ([*numbered_names(len(names))], content) if headless else (names, content[1:])
     parts = content if isinstance(content, dict) else {}
     lists = {key: part for key, part in parts.items() if isinstance(part, list)}

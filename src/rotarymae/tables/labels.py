@@ -20,7 +20,6 @@ from rotarymae.tables.schema import option
 from rotarymae.tables.source import open_source
 
 WORDS_FOR_NO_LABEL = ("na", "n/a", "#n/a", "<na>", "nan", "null", "none", "?", "-")
-MAX_CHANGING = 0.01  # of the series; more that change a static column make it none
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +38,9 @@ class Facts:
     report: ReadingReport
 
     @classmethod
-    def read(cls, source: Any, id: str, names: Sequence[str], na: Sequence[str] = (), static: bool = False) -> Facts:
+    def read(
+        cls, source: Any, id: str, names: Sequence[str], na: Sequence[str] = (), most: float = 0, floats: bool = False
+    ) -> Facts:
         """Read columns of a table that have one value per id; return the ids and these values.
 
         An id may have several rows, all with the same value. Rows without an id are left out.
@@ -50,13 +51,10 @@ class Facts:
                 then the id of a row is the name of its file.
             names: the columns to read.
             na: cells that mean "missing", besides empty ones: texts, or numbers in any spelling.
-            static: True for static columns, such as age; False for labels and splits. It decides about
-
-                - several values of an id: True allows them for up to one in a hundred ids, and the first value counts;
-                  False allows none;
-                - words such as NA in text files: with True they always mean "missing"; with False only if all other
-                  cells of the column are numbers;
-                - numbers in text files: with True they become floats; with False whole numbers become integers.
+            most: share of the ids, 0 to 1, that may have several values of a column, of which the first counts.
+            floats: how text files are read. True, for static columns such as age: numbers become floats, and words such
+                as NA mean "missing". False, for labels and splits: whole numbers become integers, and words such as NA
+                mean "missing" only if all other cells of the column are numbers.
 
         Raises:
             InputError: a table or column that cannot be read; the column of ids among `names` ("column-twice"); an
@@ -79,8 +77,8 @@ class Facts:
         values, report = {}, ReadingReport()
         for name in names:
             with table.named():
-                column = _plain(columns[name], name, na, table.is_text, static)
-                values[name], doubts = _first_of_each(*cells.encode(column), name, rows, ids, static)
+                column = _plain(columns[name], name, na, table.is_text, floats)
+                values[name], doubts = _first_of_each(*cells.encode(column), name, rows, ids, most)
             report += doubts + _doubts_on_classes(column, name, table.is_text)
         return cls(ids, values, report)
 
@@ -201,7 +199,7 @@ def align_column(
     if cells.is_text(values.type):
         as_days = bool(cells.matches(known, dates.ISO).all())
         if not as_days:
-            dates.refuse_other_dates(values, name)
+            dates.refuse_unsortable_dates(values, name)
     return _values_or_none(pa.array(dates.times(values, name).values, from_pandas=True) if as_days else values), as_days
 
 
@@ -221,7 +219,7 @@ def _values_or_none(values: pa.Array) -> np.ndarray:
     return np.array(values.to_pylist(), object) if values.null_count else cells.label_values(values)
 
 
-def _plain(column: pa.Array, name: str, na: Sequence[str], parse: bool, static: bool) -> pa.Array:
+def _plain(column: pa.Array, name: str, na: Sequence[str], parse: bool, floats: bool) -> pa.Array:
     """Convert a column to labels, numbers or dates: an Arrow array [rows] with null where a cell is missing.
 
     Args:
@@ -230,7 +228,7 @@ def _plain(column: pa.Array, name: str, na: Sequence[str], parse: bool, static: 
         na: as for `Facts.read`.
         parse: whether to look for numbers in texts, as text files need. Texts become numbers if all are numbers, except
             for words such as NA, which become null.
-        static: with `parse`, True makes these numbers floats, never integers, and makes words such as NA null also in a
+        floats: with `parse`, True makes these numbers floats, never integers, and makes words such as NA null also in a
             column that stays text.
 
     Raises:
@@ -243,9 +241,9 @@ def _plain(column: pa.Array, name: str, na: Sequence[str], parse: bool, static: 
         column = cells.without(column, ("", *na))
         if not parse:
             return column
-        numbers = cells.typed(cells.without_missing(column), integers=not static)
+        numbers = cells.typed(cells.without_missing(column), integers=not floats)
         if cells.is_text(numbers.type):
-            return numbers if static else column
+            return numbers if floats else column
         column = numbers
     if not cells.is_numeric(column.type):
         return cells.labels(column, name)
@@ -285,7 +283,7 @@ def _doubts_on_classes(column: pa.Array, name: str, parsed: bool) -> ReadingRepo
 
 
 def _first_of_each(
-    codes: np.ndarray, values: pa.Array, name: str, series: np.ndarray, ids: pa.Array, static: bool
+    codes: np.ndarray, values: pa.Array, name: str, series: np.ndarray, ids: pa.Array, most: float
 ) -> tuple[pa.Array, ReadingReport]:
     """Take the first present value of each of K ids, and report the ids that have several values.
 
@@ -295,7 +293,7 @@ def _first_of_each(
         name: of the column.
         series: int [rows], index of each row's id in `ids`; -1 where it is missing.
         ids: the K different ids.
-        static: whether up to one in a hundred ids may have several values; otherwise none may.
+        most: share of the ids, 0 to 1, that may have several values.
 
     Returns:
         An Arrow array [K], null for an id without a value; and a report, empty if each id has one value.
@@ -316,7 +314,7 @@ def _first_of_each(
         return kept, ReadingReport()
     several, row = np.unique(series[differs]), differs[0]
     where = f"{listed(values.take([first[series[row]], codes[row]]).to_pylist())} in {ids[series[row]].as_py()!r}"
-    if len(several) > static * MAX_CHANGING * len(ids):
+    if len(several) > most * len(ids):
         raise InputError(
             f"column {name!r} has several values within series {listed(ids.take(several).to_pylist())}: {where} "
             f"({len(several)} series in all); keep one value per series.",

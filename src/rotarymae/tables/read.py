@@ -32,6 +32,7 @@ from rotarymae.tables.schema import TableSchema, option
 from rotarymae.tables.source import ID_TEXT, Source, id_parts, open_source, without_headers
 
 PART = 1 << 18  # observations that are answered at a time
+MAX_CHANGING = 0.01  # of the series; more that change a static column make it none
 HEADERS = "a line repeats the header"  # a reason to leave it out
 READ = 1 << 20  # observations that are read at a time from a table larger than memory
 
@@ -208,7 +209,7 @@ class TableReader:
         return [name for name in dict.fromkeys(names) if name is not None]
 
     @cached_property
-    def _static(self) -> list[tuple[str, Facts]]:
+    def _static_facts(self) -> list[tuple[str, Facts]]:
         """Pairs (name of a table, its static columns as `Facts`) for the tables that hold static columns of the schema.
 
         These are at most two: the table of observations, and the table `objects` (one row per series), which is asked
@@ -221,7 +222,7 @@ class TableReader:
             names = [name for name in schema.static if (name in self.source.columns) == (table is self.source)]
             if table is not None and names:
                 id = schema.id if table is self.source else key_column(table, schema.id)
-                read = Facts.read(table, id, names, schema.na, static=True)
+                read = Facts.read(table, id, names, schema.na, most=MAX_CHANGING, floats=True)
                 converted = {
                     name: pc.multiply(column, self.factors[name])  # pyright: ignore
                     for name, column in read.values.items()
@@ -232,27 +233,27 @@ class TableReader:
 
     # ── whole, and in parts ─────────────────────────────────────────────────────────────────────────────────────────
 
-    def read(self, memory: float | None = None, every: bool = False) -> SeriesDataset:
+    def read(self, memory: float | None = None, refuse_empty: bool = False) -> SeriesDataset:
         """Read all series; `reading` of the result is a report on the rows that were left out, and why.
 
         Args:
             memory: bytes; a table that takes more gets memory-mapped columns. None means half of what is free.
-            every: True refuses the table if a series has no observations. It is for labels that are given in the order
-                of the series. False leaves such series out.
+            refuse_empty: True refuses the table if a series has no observations. It is for labels that are given in the
+                order of the series. False leaves such series out.
 
         Raises:
             InputError: what `Source.read` refuses; columns that are not numeric; dates with a zone next to ones without
                 ("mixed-zones"); no line of a text file that fits its header ("unequal-lines"), or a second header
                 ("several-tables"); no room on disk for a large table ("no-room"); many rows that repeat the series,
                 time and channel of others ("duplicates"); static columns that `Facts.read` refuses; a series without
-                observations, if `every`; any cell that cannot be used, if the schema is `strict`. The message begins
-                with the name of the table, unless it is a data frame.
+                observations, if `refuse_empty`; any cell that cannot be used, if the schema is `strict`. The message
+                begins with the name of the table, unless it is a data frame.
             NoObservations: a table without an observation.
 
         Warns:
             InputWarning: one for the whole table. It counts each kind of row that is left out, and what looks wrong.
         """
-        _ = self._static  # whose errors name its table
+        _ = self._static_facts  # whose errors name its table
         mapped, reports = self.source.too_large(self.columns, memory), []
         why = NoObservations("the table has no rows; check that it is the right one.")
 
@@ -270,7 +271,7 @@ class TableReader:
             if dataset is None:
                 raise why
             report = _joined(reports)
-            if every and report.empty:
+            if refuse_empty and report.empty:
                 said = f"{len(report.empty)} of {report.series} series have no observation left: {listed(report.empty)}"
                 raise InputError(f"{said}. Remove these series, and their labels.")
             report = self._with_notes(report)
@@ -383,7 +384,7 @@ class TableReader:
                     first = {HEADERS: listed(list(columns)[:3])}
                     lines = ReadingReport(total=repeated, left_out={HEADERS: repeated}, first=first)
                     dataset = replace(dataset, reading=(dataset.reading or ReadingReport()) + lines)
-                for name, facts in self._static:
+                for name, facts in self._static_facts:
                     dataset = facts.add_to(dataset, name)
                 there = set(dataset.ids.tolist())
                 observed = np.array([id in there for id in cells.label_values(known.drop_null()).tolist()])
@@ -407,7 +408,7 @@ class TableReader:
                 raise InputError(f"{reason}: {first}. Correct it, or read without strict.", code="unusable-cell")
         read = {*self.columns, *self.schema.static}
         units = {name: unit for name, unit in self.source.units.items() if name in read}
-        report = sum((facts.report for _, facts in self._static), report)
+        report = sum((facts.report for _, facts in self._static_facts), report)
         return replace(report, unread=self.unread, notes=(*self.source.notes, *report.notes), units=units)
 
     # ── building ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -571,11 +572,9 @@ class TableReader:
 def _joined_static(parts: Sequence[dict[str, np.ndarray]], counts: Sequence[int]) -> dict[str, np.ndarray]:
     """Join the static columns of parts of a table: {name: array with one value for each series of all parts}.
 
-    A column that `_facts` made of rows without a time may differ between parts. It holds numbers if such rows have
-    values there; it is boolean if none has a value; it is absent if there are no such rows.
-
-    - If it holds numbers in some part, it is NaN for the series of parts where it is boolean or absent.
-    - If it is boolean in all parts that have it, it is False for the series of the other parts.
+    Parts may lack a column that `_facts` made of rows without a time. It is False for their series if it is boolean in
+    all other parts. Else it holds numbers, and is NaN for the series of parts where it is absent or boolean, which says
+    that no such row of the part has a value.
 
     Args:
         parts: {name: array [S]} for the S series of each part.
@@ -584,10 +583,9 @@ def _joined_static(parts: Sequence[dict[str, np.ndarray]], counts: Sequence[int]
     static = {}
     for name in dict.fromkeys(name for part in parts for name in part):
         kinds = {part[name].dtype.kind for part in parts if name in part}
-        absent = False if kinds == {"b"} else np.nan
-        unknown = [name not in part or (part[name].dtype.kind == "b" and "f" in kinds) for part in parts]
-        columns = zip(parts, counts, unknown, strict=True)
-        static[name] = np.concatenate([np.full(n, absent) if lacks else part[name] for part, n, lacks in columns])
+        absent, known = (np.nan, kinds - {"b"}) if "f" in kinds else (False, kinds)
+        columns = [(part.get(name, np.full(n, absent)), n) for part, n in zip(parts, counts, strict=True)]
+        static[name] = np.concatenate([one if one.dtype.kind in known else np.full(n, absent) for one, n in columns])
     return static
 
 
@@ -617,10 +615,9 @@ def _facts(rows: Observations, codes: np.ndarray, names: np.ndarray) -> dict[str
     """Turn rows without a time into static columns: {channel: array with one value for each of S series}.
 
     A row without a time states a fact of its series, such as an age, and its channel names the fact. Each channel with
-    such rows becomes a column. Only the first such row of each series counts. The column is
+    such rows becomes a column:
 
-    - float64 if any of these first rows has a measured value: the value of each series, NaN for a limit ("<5") or for
-      none;
+    - float64 if any of these rows has a measured value: the first of each series, NaN for none or a limit ("<5");
     - else boolean: True for the series with such a row.
 
     Args:
@@ -631,10 +628,11 @@ def _facts(rows: Observations, codes: np.ndarray, names: np.ndarray) -> dict[str
     columns, values = {}, measured(rows)[:, 0]
     for c in np.unique(codes[codes >= 0]):
         which = np.flatnonzero(codes == c)
-        which = which[np.unique(rows.series[which], return_index=True)[1]]
-        valued = not np.isnan(values[which]).all()
-        column = np.full(len(rows.ids), np.nan) if valued else np.zeros(len(rows.ids), bool)
-        column[rows.series[which]] = values[which] if valued else True
+        valued = which[~np.isnan(values[which])][::-1]  # from the last on, so that the first is written last
+        column = np.isin(np.arange(len(rows.ids)), rows.series[which])
+        if len(valued):
+            column = np.full(len(rows.ids), np.nan)
+            column[rows.series[valued]] = values[valued]
         columns[str(names[c])] = column
     return columns
 

@@ -317,7 +317,7 @@ class Source:
 
         Raises InputError for a file that cannot be read ("unreadable").
         """
-        if (self._bytes_of_text or 0) > SAMPLE_BYTES:
+        if (self._text_size or 0) > SAMPLE_BYTES:
             starts, count = [0], rows
         else:
             all_rows, count = self.rows(), rows // RUNS
@@ -381,8 +381,8 @@ class Source:
         The entries are those of the first column of lists. For text or JSON files the number is an estimate, a row for
         each 32 bytes. Raises InputError for another file that cannot be read ("unreadable").
         """
-        if self._bytes_of_text is not None:
-            return self._bytes_of_text // 32
+        if self._text_size is not None:
+            return self._text_size // 32
         lists = [name for name in columns if name in self.kinds and is_list(self.kinds[name])]
         count = f"coalesce(sum(len({self.sql[lists[0]]})), 0)" if lists else "count(*)"
         with named(self.name, self.format):
@@ -450,7 +450,7 @@ class Source:
                 yield self._restored(pa.concat_tables(pending), columns)
 
     @property
-    def _bytes_of_text(self) -> int | None:
+    def _text_size(self) -> int | None:
         """Size of text, JSON or Excel files in bytes, to estimate the number of rows; None for other tables.
 
         A compressed file counts as four times its size.
