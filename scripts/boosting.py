@@ -59,7 +59,7 @@ def plasticc(data: Path, redshift: bool) -> Table:
 
 def in_magnitudes(dataset: SeriesDataset) -> SeriesDataset:
     """Return the light curves in magnitudes: 25 - 2.5 log10(flux), and below 3 errors only a limit of 5 errors."""
-    flux, error = np.asarray(dataset.values, np.float64).T
+    flux, error = np.asarray(dataset.with_values(["flux", "flux_err"]).values, np.float64).T
     seen = flux >= 3 * error
     magnitude = 25 - 2.5 * np.log10(np.where(seen, flux, 5 * error))
     values = np.stack([magnitude, np.where(seen, 2.5 / np.log(10) * error / np.where(seen, flux, 1), 0)], 1)
