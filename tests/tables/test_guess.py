@@ -140,12 +140,8 @@ ERRORS |= {
     "erv": "rv",
     "ERROR": "RATE",
     "w1sigmpro": "w1mpro",
-    "V_err": "V_mag",
-    "flow_se": "flow",
-    "flow_1sd": "flow",
-    "Fluss_Fehler": "Fluss",
-    "incertitude": "flow",
 }
+ERRORS |= {"V_err": "V_mag", "flow_se": "flow", "flow_1sd": "flow", "Fluss_Fehler": "Fluss", "incertitude": "flow"}
 
 
 @pytest.mark.parametrize("error", ERRORS)
@@ -412,15 +408,8 @@ def test_a_notation_that_can_be_read_in_one_way_is_no_doubt(written, tmp_path):
 
 # ── ids ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-STATES = {
-    "approval": ["A", "P"],
-    "code": ["provisional", "final"],
-    "telescope": ["harps", "hires", "apf"],
-    "Regime": [1, 2, 3],
-    "wind": [4.0, 5.0, 6.0],
-    "Monat": ["Mai", "Juni", "Juli"],
-    "is_on": [0, 1],
-}
+STATES = {"approval": ["A", "P"], "code": ["provisional", "final"], "telescope": ["harps", "hires", "apf"]}
+STATES |= {"Regime": [1, 2, 3], "wind": [4.0, 5.0, 6.0], "Monat": ["Mai", "Juni", "Juli"], "is_on": [0, 1]}
 
 
 @pytest.mark.parametrize("backwards", [False, True])

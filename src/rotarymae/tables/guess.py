@@ -784,8 +784,7 @@ class _Proposer:
             self.remarks.on([group], "repeats across series, which a random split puts on both sides: --split-by?")
         facts = [c for c in fixed if c is not group]
         label = _likely_label(facts, count)
-        static = _likely_static(facts, count, label, self.remarks)
-        if "static" not in self.named and static:
+        if (static := _likely_static(facts, count, label, self.remarks)) and "static" not in self.named:
             self.given["static"] = static
         return label, group.name if group else None
 
@@ -801,9 +800,10 @@ class _Proposer:
     # ── channel and values ──────────────────────────────────────────────────────────────────────────────────────────
 
     def find_companions(self) -> None:
-        """Set `self.errors`, `value_of`, `limits`, `flags`, `coordinates` and `maybe_values`, mostly by names.
+        """Find the columns of errors, limits, flags and coordinates by their names; the other numbers may be values.
 
-        Those of `self.varying_numbers` that are no ids, errors, limits or flags may be values.
+        Sets `self.errors`, `value_of`, `limits`, `flags`, `coordinates` and `maybe_values`. The latter are those of
+        `self.varying_numbers` that are no ids, errors, limits or flags.
         """
         free = self.unused.values()
         self.value_of = _errors_by_name(free)
@@ -833,7 +833,7 @@ class _Proposer:
         self.maybe_values = [c for c in self.maybe_values if c is not channel]
 
     def find_possible_values(self) -> None:
-        """Propose a column of positions, such as depths (`find_scale`), and narrow `self.maybe_values` down.
+        """Narrow `self.maybe_values` down to what may be measured, and propose a position among them (`find_scale`).
 
         Codes, classes, counts of measurements, copies of another column or of the time, and coordinates are removed,
         each unless no column would be left. If the table has nested columns, which may hold the values, coordinates are
@@ -968,10 +968,9 @@ class _Proposer:
             text += f", but for {apart.name!r}: if it says which object it is, {self.id_option_with(apart)}"
         self.doubts.append(text)
 
-    def id_option_with(self, *columns: Column) -> str:
-        """Return the command's option that adds columns to the proposed id, if any, such as "--id subject+trial"."""
-        named = [c.name for c in (self.column("id"), *columns) if c is not None]
-        return option("id", "+".join(named))
+    def id_option_with(self, column: Column) -> str:
+        """Return the command's option that adds a column to the proposed id, if any, such as "--id subject+trial"."""
+        return option("id", "+".join(c.name for c in (self.column("id"), column) if c is not None))
 
     def repeats_time(self, column: Column) -> bool:
         """Return whether a column repeats the times in another form, as the end of each interval does.
@@ -982,8 +981,8 @@ class _Proposer:
         - Its numbers count the rows and may begin again: 1, 2, 3, 1, 2, 3, as those of trials do.
         - Its numbers are days such as 20240331.5, and go one way (`goes_one_way`) within series.
         - It is called like a time, and goes one way within series, with one number per time.
-        - Its numbers are consecutive integers that repeat that go one way within series, with one number per time, and
-          one time per number.
+        - Its numbers are consecutive integers, some of which repeat. They go one way within series, with one number per
+          time, and one time per number.
         """
         if column.numbers_rows or (column.packs_days and column.goes_one_way(self.series)):
             return True
