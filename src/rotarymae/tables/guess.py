@@ -237,8 +237,8 @@ def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     if stem is None and "time" not in named:
         stem = _series_per_row(source)
     if stem is None:
-        joined = source.with_time(schema.time) if "time" in named else _with_dates(source)
-        return _Proposer(joined, schema, named).propose()
+        dated = source.with_time(schema.time) if "time" in named else _with_dates(source)
+        return _Proposer(dated, schema, named).propose()
     at = numbers_in(source.kinds, stem)
     others = look(source, names=[name for name in source.kinds if name not in at]).values()
     unique = [c for c in others if len(c.cells.drop_null().unique()) == len(c.cells)]  # as names of rows are
