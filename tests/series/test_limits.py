@@ -179,10 +179,10 @@ def test_a_side_that_is_given_takes_the_place_of_the_models(side, other):
     assert (getattr(schema, side), getattr(schema, other)) == (("a",), ())
 
 
-@pytest.mark.parametrize("option", ["channel", "errors", "lower_limits"])
+@pytest.mark.parametrize("option", ["id", "time", "channel", "errors", "lower_limits"])
 def test_a_wrong_option_is_refused_before_the_rows_are_looked_at(option, tmp_path):
     (tmp_path / "t.csv").write_text("id,time,value\n0,0,low\n0,1,high\n")
-    given: Any = {option: "nope" if option == "channel" else ("nope",)}
+    given: Any = {option: "nope" if option in ("id", "time", "channel") else ("nope",)}
     with refuses(f"no column 'nope'; name the right one by --{option.replace('_', '-')}"):
         propose(open_source(tmp_path / "t.csv"), TableSchema(**given), {option})
 

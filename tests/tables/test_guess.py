@@ -140,12 +140,8 @@ ERRORS |= {
     "erv": "rv",
     "ERROR": "RATE",
     "w1sigmpro": "w1mpro",
-    "V_err": "V_mag",
-    "flow_se": "flow",
-    "flow_1sd": "flow",
-    "Fluss_Fehler": "Fluss",
-    "incertitude": "flow",
 }
+ERRORS |= {"V_err": "V_mag", "flow_se": "flow", "flow_1sd": "flow", "Fluss_Fehler": "Fluss", "incertitude": "flow"}
 
 
 @pytest.mark.parametrize("error", ERRORS)
@@ -310,6 +306,8 @@ def test_a_date_that_is_missing_in_most_rows_is_not_the_time(time, tmp_path):
     table = table.assign(deaths=DRAW.poisson(900, 60))
     table.loc[50:, time] = stamps(10, "7D").str[:10]
     assert looked_at(table, tmp_path)[0].time == "year+month"
+    proposal = propose(open_source(table), TableSchema(time="year+month"), {"time"})
+    assert (proposal.schema.channel, proposal.schema.values) == (None, ("deaths",))
 
 
 TIMES_OF_IDS = {"age": [8, 10.5, 12], "period": [1, 2, 3, 4], "Alter": [61, 64, 66], "dose": [6.25, 12.5, 25, 50]}
@@ -410,15 +408,8 @@ def test_a_notation_that_can_be_read_in_one_way_is_no_doubt(written, tmp_path):
 
 # ── ids ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-STATES = {
-    "approval": ["A", "P"],
-    "code": ["provisional", "final"],
-    "telescope": ["harps", "hires", "apf"],
-    "Regime": [1, 2, 3],
-    "wind": [4.0, 5.0, 6.0],
-    "Monat": ["Mai", "Juni", "Juli"],
-    "is_on": [0, 1],
-}
+STATES = {"approval": ["A", "P"], "code": ["provisional", "final"], "telescope": ["harps", "hires", "apf"]}
+STATES |= {"Regime": [1, 2, 3], "wind": [4.0, 5.0, 6.0], "Monat": ["Mai", "Juni", "Juli"], "is_on": [0, 1]}
 
 
 @pytest.mark.parametrize("backwards", [False, True])
@@ -478,6 +469,8 @@ def test_units_that_differ_within_a_channel_are_a_doubt(name, tmp_path):
     table = pd.DataFrame(rows, columns=["patient", "time", "parameter", "value", name])
     wanted = f"'{name}': units that differ within a channel"
     assert any(text.startswith(wanted) for text in looked_at(table, tmp_path)[1])
+    every = table.assign(**{name: np.resize([*"CCFF"], len(table))})  # each channel has two
+    assert any(text.startswith(wanted) for text in looked_at(every, tmp_path)[1])
     alike = table.replace({name: {"F": "C"}})
     assert not any(name in text for text in looked_at(alike, tmp_path)[1])
 
@@ -738,6 +731,7 @@ MEASURES: Any = {
     "PPG": DRAW.integers(52340, 52360, 90),  # as the converter gives it
     "steps": DRAW.integers(0, 20000, 90),
     "num": DRAW.integers(150, 4000, 90),
+    "rate": 5_000_000 * (np.arange(90) * 7 % 11),  # few, in millionths
     "price": 3_720_000_000_000 + 250_000_000 * (np.arange(90) * 7 % 25),  # in billionths
 }
 
@@ -865,6 +859,15 @@ LAYOUTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {  # columns, and wh
          "heure": [f"{7 + 2 * (k % 5)}h{k % 4}5" for k in range(150)], "LOD": 0.5,
          "lead": [None if k % 9 == 0 else 1 + np.sin(k) / 4 for k in range(150)]},
         {"time": "jour", "clock": "heure", "values": ("lead",), "upper_limits": ("LOD",)},
+    ),
+    "one target, which is no outcome": (
+        {"id": np.repeat([*"ab"], 40), "day": [*range(40)] * 2, "target": DRAW.normal(size=80)},
+        {"values": ("target",)},
+    ),
+    "several texts in one log, one of which says what was measured": (
+        {"logged": stamps(150), "tank": [f"t{k * k % 7}{k * 5 % 3}" for k in range(150)],
+         "probe": [f"p{k * 7 % 15}" for k in range(150)], "mV": [k * 7 % 15 * 10 + np.sin(k) for k in range(150)]},
+        {"id": "tank", "channel": "probe", "values": ("mV",)},
     ),
     "places of an organization": (
         {"OrganizationIdentifier": np.repeat([*"ab"], 40), "LocationIdentifier": np.repeat([*"abcd"], 20),

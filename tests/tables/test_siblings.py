@@ -18,7 +18,7 @@ from rotarymae.series.dates import formats_of, times, with_clock
 from rotarymae.tables import (
     TableSchema,
     align_labels,
-    key_column,
+    id_column,
     open_source,
     propose,
     propose_objects,
@@ -367,7 +367,7 @@ def test_the_objects_may_call_their_ids_otherwise(tmp_path):
     assert (label, static, remarks["los"]) == ("died", ("age",), "looks like an outcome")
     dataset = read_table(files, TableSchema(id="file", static=("age",), objects=objects))  # pyright: ignore
     assert dataset.static["age"].tolist() == [*range(50, 56)]
-    key = key_column(open_source(objects), "file")
+    key = id_column(open_source(objects), "file")
     assert align_labels(dataset, objects, key, "died").tolist() == [0, 1] * 3
     with pytest.raises(InputError, match="no column 'file'"):
         read_table(files, TableSchema(id="file", static=("age",), objects=objects.assign(patient_id=0)))  # pyright: ignore

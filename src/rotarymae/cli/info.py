@@ -60,7 +60,7 @@ def info_command(table: Positional[TablePath], columns: Columns) -> None:
     print(printable(f"table: {table}\n"))
     print(_columns("column", opened, schema.numbered, [*schema.roles, *there], proposal.remarks, proposal.columns))
     if objects is not None:
-        key = tables.key_column(objects, schema.id)
+        key = tables.id_column(objects, schema.id)
         pairs = [("id", key), *(("static", name) for name in schema.static if name not in opened.columns), *labels]
         print("\n" + _columns(f"column of {objects.name}", objects, None, pairs, remarks_of_objects, look(objects)))
     print("\nto take a column as another, name it: --id, --time, --channel, --values, ... (rotarymae fit --help)\n")

@@ -195,7 +195,7 @@ class LabelColumn:
                 path, layout.header_row if of_table else None, layout.numbered if of_table else None
             )
             if column in opened.columns:
-                return opened, key if of_table or self.label_id else tables.key_column(opened, key)
+                return opened, key if of_table or self.label_id else tables.id_column(opened, key)
             seen += opened.columns
         where = " or ".join(str(path) for path, _ in [*candidates, (table, "")])
         raise InputError(

@@ -3,7 +3,7 @@ from .coerce import fitted_by_command as fitted_by_command
 from .coerce import is_frame as is_frame
 from .coerce import labels_of as labels_of
 from .columns import looks_like_id as looks_like_id
-from .guess import key_column as key_column
+from .guess import id_column as id_column
 from .guess import propose as propose
 from .guess import propose_objects as propose_objects
 from .guess import status_of as status_of

@@ -40,24 +40,9 @@ MIN_CODE = 1000  # the largest number of a column called so, which no measure su
 MIN_APART = 1000  # times as wide as their count is the range of whole numbers that are codes, as of MMSI
 NUMBERINGS = {"id", "identifier", "ident", "number", "nr", "no",
               "num", "index", "idx", "code", "tag", "table", "key", "serial"}  # fmt: skip
-ERRORS_ALONE = {
-    "sigma",
-    "unc",
-    "uncertainty",
-    "stddev",
-    "stdev",
-    "sdev",
-    "stderr",
-    "fehler",
-    "unsicherheit",
-    "erreur",
-    "incertitude",
-    "incertidumbre",
-    "errore",
-    "incertezza",
-    "误差",
-    "誤差",
-}  # without a value's name
+# Words for errors that need no name of a value next to them.
+ERRORS_ALONE = {"sigma", "unc", "uncertainty", "stddev", "stdev", "sdev", "stderr", "fehler", "unsicherheit", "erreur",
+                "incertitude", "incertidumbre", "errore", "incertezza", "误差", "誤差"}  # fmt: skip
 ERRORS = {"err", "error", "errors", "sig", "std", "sd", *ERRORS_ALONE}
 STANDARD_ERRORS = ("se", "sem")  # at the end of a name, where another column has the rest; Se is selenium
 COUNTS = {"n", "nb", "num", "number", "nr", "no", "count", "size", "anzahl"}
@@ -252,8 +237,8 @@ class Column:
         return int(self.codes.max(initial=-1)) + 1
 
     @property
-    def repeats(self) -> bool:
-        """Whether filled cells repeat, as channel names do: at most 4 in 5 are different, or there are under 10."""
+    def may_repeat(self) -> bool:
+        """Whether filled cells repeat: at most 4 in 5 are different. Also True for fewer than 10, which show little."""
         known = int((self.codes >= 0).sum())
         return 5 * self.distinct <= 4 * known or known < MIN_ASCENDING
 
@@ -309,9 +294,9 @@ class Column:
         - True if some have zeros in front, as in 07005.
         - If the name says so, as bikeid does: True, unless the numbers go up and down in small steps. A stock index
           does, and is no code.
-        - Any other name: True if each number occurs at least three times on average, and the numbers lie far apart.
-          Their range must exceed 1,000 times their step times the number of different ones. The step is 1 for up to 20
-          different numbers, else the greatest common divisor of their differences.
+        - Any other name: True if each number occurs at least three times on average, and the numbers lie far apart:
+          they fill less than a thousandth of the places in their range. Places lie a step apart, the greatest common
+          divisor of their differences, as prices in millionths are multiples of a large step.
         """
         if not self.whole or self.known.max() < MIN_CODE:
             return False
@@ -320,9 +305,8 @@ class Column:
         span, steps = np.ptp(self.known), np.diff(self.known)
         if (match := CODE.search("".join(self.words[-1:]))) and (match.start() > 0 or len(self.words) > 1):
             return self.goes_one_way(np.zeros(len(self.codes))) or bool(np.median(abs(steps)) > span / 10)
-        # Prices in millionths lie apart by large steps; few numbers may be bits.
-        step = max(np.gcd.reduce(steps.astype(np.int64)), 1) if self.distinct > MAX_CODES else 1
-        return bool(3 * self.distinct <= len(self.codes) and span > step * MIN_APART * self.distinct > step * MIN_APART)
+        step = np.gcd.reduce(steps.astype(np.int64))
+        return bool(1 < self.distinct <= len(self.codes) / 3 and span > step * MIN_APART * self.distinct)
 
     def repeats_numbers(self, other: Column) -> bool:
         """Return whether the numbers of this column equal those of another one in all rows that have both.
@@ -334,7 +318,7 @@ class Column:
         return bool(self.distinct > 2 and 2 * both.sum() > len(both) and equal)
 
     @property
-    def counts(self) -> bool:
+    def consecutive_repeated(self) -> bool:
         """Whether the numbers are consecutive integers, at least two, in any order, and some repeat: 3, 1, 2, 1."""
         return self.whole and 1 < np.ptp(self.known) + 1 == len(np.unique(self.known)) < len(self.known)
 
@@ -367,8 +351,8 @@ class Column:
         steps = steps[np.isfinite(steps)]
         return max((steps >= 0).sum(), (steps <= 0).sum()) > MOST * len(steps)
 
-    def begins_again(self, times: np.ndarray | None, series: np.ndarray) -> bool:
-        """Return whether times begin again where the cell changes, as in series that list one channel after another.
+    def restarts_times(self, times: np.ndarray | None, series: np.ndarray) -> bool:
+        """Return whether the times restart wherever the cell changes, as in series that list one channel after another.
 
         From row to row with equal cells, the times of a series must run one way, up or down; equal times count as such.
         Where the cell changes, they must go back. Each must hold for more than 95 % of these steps. `times` [n] are
@@ -388,9 +372,10 @@ class Column:
         """Return whether the numbers place the rows of a group along an axis, as depths do for the rows of one time.
 
         True if they ascend or descend within groups (`goes_one_way`), and groups have at least three rows on average.
-        False for consecutive whole numbers (`counts`), as they may number channels. `groups` [n] are codes of groups.
+        False for consecutive whole numbers that repeat, as they may number channels. `groups` [n] are codes of groups.
         """
-        return not self.counts and self.goes_one_way(groups) and len(groups) >= MIN_RUN * count_keys(groups)
+        several = len(groups) >= MIN_RUN * count_keys(groups)
+        return several and not self.consecutive_repeated and self.goes_one_way(groups)
 
     def varies(self, series: np.ndarray) -> bool:
         """Return whether the column has different cells within any series; missing cells do not count.
@@ -417,8 +402,8 @@ def share_explained(values: Column, by: Column) -> float:
     return float(between / max(ranks.var(), 1e-12))
 
 
-def parts_of_dates(time: Column, columns: Iterable[Column]) -> list[str]:
-    """Return the names of columns that repeat a part of the dates in `time`, such as the month; [] without dates.
+def parts_of_dates(time: Column, columns: Iterable[Column]) -> list[Column]:
+    """Return the columns that repeat a part of the dates in `time`, such as the month; [] without dates.
 
     - Whole numbers do so if they are the year, month, day, hour, weekday or day of the year, plus any constant: 0 to 11
       are months, too.
@@ -441,9 +426,9 @@ def parts_of_dates(time: Column, columns: Iterable[Column]) -> list[str]:
     varying = [c for c in columns if c.distinct > 1 and not looks_like_id(c.name)]
     texts = [c for c in varying if c.text and c.distinct > MOST_STATES and not c.in_blocks]
     cycles = [part for part, size in parts if size in (7, 12)]
-    words = [c.name for c in texts if any(count_keys(p) == c.distinct == count_keys(p, c.codes) for p in cycles)]
+    words = [c for c in texts if any(count_keys(p) == c.distinct == count_keys(p, c.codes) for p in cycles)]
     whole = [c for c in varying if c.whole and known.any()]
-    return [c.name for c in whole if any(spread(c, *part) < 1 for part in parts)] + words
+    return [c for c in whole if any(spread(c, *part) < 1 for part in parts)] + words
 
 
 def spread(numbers: np.ndarray, unit: str = "") -> str:
@@ -463,7 +448,7 @@ def spread(numbers: np.ndarray, unit: str = "") -> str:
 
 def count_keys(*keys: np.ndarray) -> int:
     """Count the different rows of integer arrays [n] side by side: count_keys([0, 0, 1], [5, 5, 5]) is 2."""
-    return len(np.unique(_numbered(*keys)))
+    return len(np.unique(_row_codes(*keys)))
 
 
 def joint_codes(*keys: np.ndarray) -> np.ndarray:
@@ -471,10 +456,10 @@ def joint_codes(*keys: np.ndarray) -> np.ndarray:
 
     Each key is an array [n] of integer codes, one per row. The number is -1 if any code of the row is negative.
     """
-    return np.where(np.min(keys, axis=0) < 0, -1, _numbered(*keys))
+    return np.where(np.min(keys, axis=0) < 0, -1, _row_codes(*keys))
 
 
-def _numbered(first: np.ndarray, *others: np.ndarray) -> np.ndarray:
+def _row_codes(first: np.ndarray, *others: np.ndarray) -> np.ndarray:
     """Number the rows of integer columns [n]: return int64 [n], the same number for rows that agree in all columns."""
     numbers = first
     for codes in others:  # of numbers, not of pairs, as these are slow to sort
@@ -593,9 +578,7 @@ def _is_clock(column: pa.Array, numbers: np.ndarray | None, hours: bool) -> bool
 
     - Texts are times of day if more than 95 % look like 18.00.00.
     - If the name says hours, numbers are times of day if all are whole, from 0 to 24.
-    - Other numbers are times of day if all can be read as hours and minutes, as 915 and 2350 for 09:15 and 23:50. The
-      largest must be at least 100, so that hours pass. And there must be at least three different minutes, or the
-      largest must be 2300.
+    - Other numbers are times of day if `_are_hours_and_minutes` accepts them.
 
     Args:
         column: Arrow array [n] of its cells.
@@ -607,7 +590,15 @@ def _is_clock(column: pa.Array, numbers: np.ndarray | None, hours: bool) -> bool
         return len(known) > 0 and bool(cells.matches(known, r"^([01]?\d|2[0-4])(\.[0-5]\d){2}$").mean() > MOST)
     if hours:
         return bool(np.nanmin(numbers) >= 0 and np.nanmax(numbers) <= 24 and not (np.nan_to_num(numbers) % 1).any())
-    known = numbers[~np.isnan(numbers)]
-    minutes = known % 100  # of 840 and 2350
-    hours_pass = known.max() >= 100 and (len(np.unique(minutes)) >= MIN_RUN or known.max() == 2300)
-    return bool(hours_pass and ((known >= 0) & (known <= 2400) & (minutes < 60) & (minutes % 1 == 0)).all())
+    return _are_hours_and_minutes(numbers[~np.isnan(numbers)])
+
+
+def _are_hours_and_minutes(numbers: np.ndarray) -> bool:
+    """Return whether numbers, at least one, are times of day without a colon: 915 and 2350 for 09:15 and 23:50.
+
+    All must be readable so, and one must be past 00:59. As 0, 100, 200 may be elapsed times, there must be three
+    different minutes, or an hourly 2300.
+    """
+    minutes = numbers % 100
+    likely = numbers.max() >= 100 and (len(np.unique(minutes)) >= MIN_RUN or numbers.max() == 2300)
+    return bool(likely and ((numbers >= 0) & (numbers <= 2400) & (minutes < 60) & (minutes % 1 == 0)).all())

@@ -136,9 +136,9 @@ class Proposal:
 class Remarks(dict[str, str]):
     """{column: what is doubtful about it}, in a few words each."""
 
-    def on(self, names: Iterable[str], text: str) -> None:
-        """Add `text`, a few words for the user, to the remark on each of the named columns."""
-        self.update({name: f"{self[name]}; {text}" if name in self else text for name in names})
+    def on(self, columns: Iterable[Column], text: str) -> None:
+        """Add `text`, a few words for the user, to the remark on each of the columns."""
+        self.update({c.name: f"{self[c.name]}; {text}" if c.name in self else text for c in columns})
 
 
 def _series_per_row(source: Source) -> str | None:
@@ -217,7 +217,7 @@ def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     """Propose a column for every role of a schema that the user did not name: id, time, channel, values and so on.
 
     Some columns are joined first: numbered ones to lists, if they make a series of each row (`_series_per_row`); year,
-    month, ... to one time (`_with_dates`); those of a named id such as subject+trial to one id.
+    month, ... to one time (`_with_dates`), or those of a named time; those of a named id such as subject+trial.
 
     Args:
         source: the table, of which some rows are read.
@@ -225,10 +225,10 @@ def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
         named: the names of the fields that the user has named, which stay as they are.
 
     Raises:
-        InputError: a column that the user named is absent ("unknown-column"; a single id, times and static columns are
-            not checked here); no column could hold times or values ("no-time", "no-values"); dates may be in several
-            formats ("time-text"); numbered columns cannot be joined (`Source.with_numbered`); the file cannot be read
-            ("unreadable") or holds several tables ("several-tables").
+        InputError: a column that the user named is absent ("unknown-column"), other than "id", "file" and static ones,
+            which may be in another table; no column could hold times or values ("no-time", "no-values"); dates may be
+            in several formats ("time-text"); numbered columns cannot be joined (`Source.with_numbered`); the file
+            cannot be read ("unreadable") or holds several tables ("several-tables").
     """
     if joined := id_parts(schema.id, source.kinds) if "id" in named else []:
         source = source.with_id(schema.id)
@@ -237,7 +237,8 @@ def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     if stem is None and "time" not in named:
         stem = _series_per_row(source)
     if stem is None:
-        return _Proposer(source if "time" in named else _with_dates(source), schema, named).propose()
+        dated = source.with_time(schema.time) if "time" in named else _with_dates(source)
+        return _Proposer(dated, schema, named).propose()
     at = numbers_in(source.kinds, stem)
     others = look(source, names=[name for name in source.kinds if name not in at]).values()
     unique = [c for c in others if len(c.cells.drop_null().unique()) == len(c.cells)]  # as names of rows are
@@ -295,16 +296,15 @@ class _Proposer:
         doubts: sentences on what is doubtful about the table as a whole, for the user.
         remarks: what is doubtful about single columns.
         rows: number of rows that were looked at.
+        time: the column of times, named by the user or proposed.
         times, series: int [rows], codes of the time and of the series of each row.
         time_values: float64 [rows], the times; None where they are neither numbers nor dates.
-        other_ids: further columns that are called like ids, with more or fewer different cells than the id.
-        varying: {name: column} of the unused ones that differ within some series.
-        outcomes: names of those of `varying` that hold numbers and look like outcomes; none if all with numbers look
-            so.
-        varying_numbers: {name: column} of the other ones of `varying` that hold numbers.
-        errors, limits, flags, coordinates: names of columns that look like standard errors, limits of what can be seen,
-            quality flags and coordinates.
-        value_of: {name of a column of errors: name of the column of its values}.
+        varying: those of the unused columns that differ within some series.
+        outcomes: those of `varying` that hold numbers and look like outcomes; none if all with numbers look so.
+        varying_numbers: the other ones of `varying` that hold numbers.
+        errors, limits, flags, coordinates: columns that look like standard errors, limits of what can be seen, quality
+            flags and coordinates.
+        value_of: {column of errors: column of its values}, where the names tell.
         maybe_values: columns that may be values, as they have no other role.
         values: names of the columns of values, named by the user or proposed.
     """
@@ -312,22 +312,20 @@ class _Proposer:
     def __init__(self, source: Source, schema: TableSchema, named: set[str]) -> None:
         """Look at the columns of a table by a sample of its rows; the arguments are kept as attributes.
 
-        Raises InputError if a column that the user named, other than id, time and static ones, is absent
-        ("unknown-column").
+        Raises InputError as `propose` does if a column that the user named is absent ("unknown-column").
         """
         for role, name in schema.roles:
-            if role in named - {"id", "time", "static"}:
+            if role in named - {"static"} and (role, name) not in (("id", "id"), ("id", "file")):
                 source.need([name], advice=f"; name the right one by {option(role)}")
         used = {name for role, name in schema.roles if role in named}
         self.source, self.schema, self.named, self.seen = source, schema, named, look(source, schema.na)
         kept = {name: c for name, c in self.seen.items() if c.dates or name in used or not NOTHING.match(name)}
         self.columns, self.remarks = kept, Remarks()
-        self.remarks.on((name for name, c in self.seen.items() if name not in kept and c.distinct), "row numbers")
+        self.remarks.on((c for name, c in self.seen.items() if name not in kept and c.distinct), "row numbers")
         self.unused = {name: c for name, c in self.columns.items() if name not in used}
         self.rows = len(next(iter(self.columns.values())).codes) if self.columns else 0
         self.given: dict[str, Any] = {}
         self.doubts: list[str] = []
-        self.other_ids: list[Column] = []
 
     def propose(self) -> Proposal:
         """Propose all roles in turn, filling `self.given`, `self.doubts` and `self.remarks`; call it once.
@@ -336,8 +334,11 @@ class _Proposer:
         """
         self.find_time()
         self.find_id()
+        self.find_varying()
         label, group = self.find_facts()
+        self.find_companions()
         self.find_channel()
+        self.find_possible_values()
         self.find_values()
         self.find_errors()
         self.find_limits()
@@ -362,7 +363,7 @@ class _Proposer:
     def column(self, role: str) -> Column | None:
         """Return the column of a role, such as "time": the proposed one, or else that of the schema.
 
-        None if the role has no column, or if the table lacks it.
+        None if the role has no column.
         """
         return self.columns.get(self.given.get(role, getattr(self.schema, role)) or "")
 
@@ -384,9 +385,8 @@ class _Proposer:
     def find_time(self) -> None:
         """Propose the column of times, the format of its dates, and a column of times of day next to whole days.
 
-        Sets `self.times` and `self.time_values`. If the user named a time that the table lacks, each row counts as a
-        time. Columns that only repeat a part of the dates, such as the month, are taken off `self.unused`, unless no
-        other column of numbers is left.
+        Sets `self.time`, `self.times` and `self.time_values`. Columns that only repeat a part of the dates, such as the
+        month, are taken off `self.unused`, unless no other column of numbers is left.
 
         Raises:
             InputError: no column could hold times, or dates lack the year ("no-time"); dates may be written in several
@@ -412,22 +412,18 @@ class _Proposer:
                     f"no column looks like time; name it by --time. There are {self.described(self.columns)}{advice}",
                     code="no-time",
                 )
-        time = self.column("time")
-        self.time_values = None
-        if time is None:
-            self.times = np.arange(self.rows)
-            return
+        time = self.time = self.columns[self.given.get("time", self.schema.time)]
         how = self.schema.time_format
         if how and cells.is_text(time.cells.type):  # as that of another calendar, whose dates look like none
-            time = self.columns[time.name] = replace(time, dates=True, formats=(how,), numbers=None)
+            time = self.time = self.columns[time.name] = replace(time, dates=True, formats=(how,), numbers=None)
         if time.formats and "time_format" not in self.named:
-            self.find_format(time)
+            self.find_format()
         if time.numeric and time.clock and CLOCK.fits(time.words) and time.known.max() > 24:
-            self.remarks.on([time.name], "like hours and minutes: write 08:40, next to a column of days (--clock)")
-        self.find_clock(time)
+            self.remarks.on([time], "like hours and minutes: write 08:40, next to a column of days (--clock)")
+        self.find_clock()
         parts = parts_of_dates(time, self.unused.values())
         self.remarks.on(parts, "a part of the time")
-        rest = {name: c for name, c in self.unused.items() if name not in parts}
+        rest = {name: c for name, c in self.unused.items() if c not in parts}
         if any(c.numeric and c.distinct > 1 and not looks_like_id(name) for name, c in rest.items()):
             self.unused = rest
         clock = self.column("clock")
@@ -438,29 +434,29 @@ class _Proposer:
             with suppress(InputError):
                 self.time_values = dates.with_clock(days, clock.cells, clock.name).values
 
-    def find_clock(self, time: Column) -> None:
-        """Propose the column of times of day next to `time`, the column of times, if that holds whole days.
+    def find_clock(self) -> None:
+        """Propose the column of times of day next to the column of times, if that holds whole days.
 
         It is the first one that is called like a clock. Without such a name, as in other languages, it is the first one
-        whose times of day ascend within each day (`goes_on_within_days`).
+        whose times of day ascend within each day (`ascends_within_days`).
         """
-        if time.days is None or (np.nan_to_num(time.days) % 1).any():
+        if self.time.days is None or (np.nan_to_num(self.time.days) % 1).any():
             return
         clocks = [c for c in self.unused.values() if c.clock]
         named = [c for c in clocks if CLOCK.fits(c.words)]
-        others = [c for c in clocks if self.goes_on_within_days(c, time)] if not named else []
+        others = [c for c in clocks if self.ascends_within_days(c)] if not named else []
         self.take("clock", next(iter(named + others), None))
-        self.remarks.on((c.name for c in clocks if c.name in self.unused), f"--clock, if of {time.name!r}")
+        self.remarks.on((c for c in clocks if c.name in self.unused), f"--clock, if of {self.time.name!r}")
 
-    def goes_on_within_days(self, clock: Column, time: Column) -> bool:
-        """Return whether the column `clock` holds times of day, before 24:00, that ascend within the days of `time`.
+    def ascends_within_days(self, clock: Column) -> bool:
+        """Return whether the column `clock` holds times of day, before 24:00, that ascend within the days of the time.
 
         Between consecutive rows of the same day, they ascend at least once, and descend in less than 5 % of the steps.
         """
         with suppress(InputError):
             spent = dates.with_clock(dates.Times(np.zeros(self.rows)), clock.cells, clock.name).values
             known = spent[np.isfinite(spent)]
-            steps = np.diff(spent)[np.diff(time.codes) == 0]
+            steps = np.diff(spent)[np.diff(self.time.codes) == 0]
             onwards = (steps > 0).any() and (steps >= 0).mean() > MOST
             return bool(onwards and (known >= 0).all() and (known < 1).all())
         return False
@@ -489,9 +485,9 @@ class _Proposer:
 
         - Is it filled in more than half of the rows?
         - Does it hold something else than times of day, if another candidate holds dates?
-        - Is it called like a Julian date, or does it hold dates of one format that change nearly as often as other
-          candidates? If a column of other numbers than consecutive whole ones is called like a time, dates must be
-          called so, too.
+        - Does its name alone tell, as MJD and obs date do?
+        - Does it hold dates of one format that change nearly as often as other candidates? If a column of other numbers
+          than consecutive whole ones is called like a time, the dates must be called so, too.
         - Does `in_order` accept it?
         - Does its name fit best?
 
@@ -511,18 +507,14 @@ class _Proposer:
             return text or self.ascending() or next((c for c in self.unused.values() if c.dates), None)
 
         often = 0.9 * max(c.runs for c in named or dated)
-        counted = all(c.counts or c.dates for c in named)
+        counted = all(c.consecutive_repeated or c.dates for c in named)
 
         def rank(c: Column) -> tuple[Any, ...]:
-            """Return the sort key of a column, smallest for the likeliest: four booleans, and the rank of its name.
-
-            They are whether it is mostly missing, a clock next to dates, not plain, and out of order.
-            """
+            """Return the answers to the questions above, in this order, as a sort key: smaller is likelier."""
             empty, clock = 2 * (c.codes >= 0).sum() <= len(c.codes), not c.dates and bool(dated) and c.clock
-            # Next to numbers that are called like times and do not count, dates must be called so, too.
-            plain = c.dates and (counted or c in named) and len(c.formats) < 2 and c.runs > often
-            plain = plain or TIME.rank(c.words) < TIME.words.index("time")
-            return empty, clock, not plain, not self.in_order(c), TIME.rank(c.words)
+            clear = TIME.rank(c.words) < TIME.words.index("time")
+            telling = c.dates and (counted or c in named) and len(c.formats) < 2 and c.runs > often
+            return empty, clock, not clear, not telling, not self.in_order(c), TIME.rank(c.words)
 
         blocks = [c for c in self.unused.values() if looks_like_id(c.name) and c.in_blocks and c.distinct > 1]
         blocks += [self.files] if self.files else []
@@ -531,7 +523,7 @@ class _Proposer:
         if not self.in_order(best):
             if (other := self.ascending()) is not None:
                 return other
-            self.remarks.on([best.name], "goes up and down from row to row: is it the time?")
+            self.remarks.on([best], "goes up and down from row to row: is it the time?")
         return best
 
     def in_order(self, column: Column) -> bool:
@@ -552,42 +544,50 @@ class _Proposer:
 
         Columns that are used already are not tried, nor are ids and columns whose cells are lists.
 
-        - A column qualifies if it has at least 10 different numbers, and rises in more than 90 % of the steps. Steps
-          between rows that differ in a column of texts do not count, if its equal cells come in blocks.
-        - If no column qualifies so, those that rise in every step within each id do, for one of the columns of ids. But
-          if another column rises in some steps, stays equal in others and never falls, it may be the time as well, so
-          that none qualifies.
+        A column qualifies if it has at least 10 different numbers, and rises in more than 90 % of the steps. Steps
+        between rows that differ in a column of texts do not count, if its equal cells come in blocks. If none
+        qualifies so, those of `ascending_within_ids` do.
 
         A column of days such as 20240331 is returned only if no other one qualifies. If two columns rise equally often,
         one that only counts the rows is returned last.
         """
         numbers = [c for c in self.unused.values() if c.numeric and not (c.listed or looks_like_id(c.name))]
-        steps = {c.name: np.diff(c.numbers) for c in numbers}  # pyright: ignore
+        steps = {c: np.diff(c.numbers) for c in numbers}  # pyright: ignore
         blocks = [c.codes for c in self.columns.values() if c.text and MIN_RUN * c.runs <= self.rows]
         within = np.all([np.diff(codes) == 0 for codes in [np.zeros(self.rows), *blocks]], axis=0)
-        share = {name: (each[within] > 0).sum() / max(within.sum(), 1) for name, each in steps.items()}
-        likely = [c for c in numbers if c.distinct >= MIN_ASCENDING and share[c.name] > 0.9]
-        for id in self.columns.values() if not likely else ():
-            inside = {name: each[np.diff(id.codes) == 0] for name, each in steps.items()}
-            rising = [c for c in numbers if (inside[c.name] > 0).all()]
-            level = [c for c in numbers if (inside[c.name] >= 0).all() and inside[c.name].any()]
-            if looks_like_id(id.name) and self.rows - id.runs > MIN_RUN and rising == level:
-                likely = likely or rising
+        share = {c: (each[within] > 0).sum() / max(within.sum(), 1) for c, each in steps.items()}
+        likely = [c for c in numbers if c.distinct >= MIN_ASCENDING and share[c] > 0.9]
+        likely = likely or self.ascending_within_ids(steps)
         likely = [c for c in likely if not c.packs_days] or likely
         if not likely:
             return None
-        best = max(likely, key=lambda c: (share[c.name], bool((steps[c.name] != 1).any())))
-        self.remarks.on((c.name for c in likely), "ascends, as a time does")
+        best = max(likely, key=lambda c: (share[c], bool((steps[c] != 1).any())))
+        self.remarks.on(likely, "ascends, as a time does")
         return best
 
-    def find_format(self, time: Column) -> None:
-        """Propose the format in which the dates of `time`, the column of times, are written.
+    def ascending_within_ids(self, steps: Mapping[Column, np.ndarray]) -> list[Column]:
+        """Return the columns that rise in every step within each id, for the first column of ids that has such.
+
+        If another column never falls within the ids, but stays equal in some steps and rises in others, it may be the
+        time as well: then these ids do not count. `steps` are the differences of each column from row to row.
+        """
+        for id in self.columns.values():
+            if looks_like_id(id.name) and self.rows - id.runs > MIN_RUN:
+                inside = {c: each[np.diff(id.codes) == 0] for c, each in steps.items()}
+                rising = [c for c, each in inside.items() if (each > 0).all()]
+                if rising and rising == [c for c, each in inside.items() if (each >= 0).all() and each.any()]:
+                    return rising
+        return []
+
+    def find_format(self) -> None:
+        """Propose the format in which the dates of the column of times are written.
 
         - With one possible format (`Column.formats`), this is proposed. If its years have two digits, `self.doubts`
           warns.
         - With several, such as 05/06/24 as day and month in either order, raises InputError ("time-text"). If the user
           named the column, nothing is done.
         """
+        time = self.time
         texts = time.cells.cast(pa.large_string()).drop_null().unique().to_pylist()
         example = next(text for text in reversed(texts) if re.search(r"\d", text))
         if len(time.formats) == 1:
@@ -614,8 +614,8 @@ class _Proposer:
         - a column whose cells look like ids (`id_by_shape`);
         - "file", with a sentence in `self.doubts`: the whole table is one series.
 
-        A remark is added if each proposed id has a single time. With the id "file", the codes number the files. They
-        are all 0 if there is a single file, if the table has no column of times, or if any column holds lists.
+        A remark is added if each proposed id has a single time. With the id "file", the codes are those
+        of `files`, or 0 without them.
         """
         several_files = len(self.source.paths) > 1
         if "id" not in self.named:
@@ -624,14 +624,13 @@ class _Proposer:
                 self.given["id"] = "file"
                 if not several_files:
                     self.doubts.append("no column of ids is seen: the table is read as one series (else --id COLUMN)")
-        id, time = self.column("id"), self.column("time")
-        self.series = np.zeros(self.rows, np.int64) if id is None else id.codes
-        if id is None and self.files and time is not None:
-            self.series = self.files.codes
+        id = self.column("id")
+        known = id or self.files
+        self.series = np.zeros(self.rows, np.int64) if known is None else known.codes
         series, several = count_keys(self.series), count_keys(self.times) > 1
-        if id is not None and "id" not in self.named and several and 1 < series < self.rows:
+        if id is not None and "id" in self.given and several and 1 < series < self.rows:
             single = count_keys(self.series, self.times) == series
-            self.remarks.on([id.name] * single, "each has a single time: is it the id of series?")
+            self.remarks.on([id] * single, "each has a single time: is it the id of series?")
 
     def id_by_name(self) -> Column | None:
         """Return the unused column that is named like an id and best tells series apart; None without one.
@@ -643,17 +642,14 @@ class _Proposer:
         - Otherwise those are compared that best tell apart the rows of one time, which are often of several objects.
 
         Of these, the column with the most different cells is returned; of several such, the one with the best name.
-        `self.other_ids` becomes the columns with another number of different cells: in the first case of all with a
-        name like an id, in the second of those compared.
         """
         free, n = self.unused.values(), self.rows
         named = [c for c in free if looks_like_id(c.name) and c.distinct > 0 and (c.formats or not c.dates)]
         single = len(self.source.paths) < 2  # of several files, each tells more than what is equal in all
         named = [c for c in named if (c.distinct > 1 or (single and ID.fits(c.words))) and not self.is_unit(c)]
         # An id of every row is none of a series.
-        time = self.column("time")
-        lists = time is not None and time.listed
-        named = [c for c in named if c.distinct < n or (self.times == self.times[0]).all() or (lists and not c.listed)]
+        one = (self.times == self.times[0]).all()
+        named = [c for c in named if c.distinct < n or one or (self.time.listed and not c.listed)]
         named = [c for c in named if not (c.distinct > n / 2 and len(named) > 1)] or named
         # Nor is one of the rows of each time, such as those of a transit.
         named = [c for c in named if c.distinct == 1 or count_keys(c.codes, self.times) > c.distinct] or named
@@ -665,30 +661,29 @@ class _Proposer:
         # Where rows of one time are of several objects, their id tells these apart.
         unlike = {c.name: count_keys(c.codes, self.times) for c in named}
         apart = [c for c in named if unlike[c.name] > 0.98 * max(unlike.values())]
-        best = max(blocks or apart, key=lambda c: (c.distinct, -ID.rank(c.words)))
-        self.other_ids = [c for c in (named if blocks else apart) if c.distinct != best.distinct]
-        return best
+        return max(blocks or apart, key=lambda c: (c.distinct, -ID.rank(c.words)))
 
     def id_by_shape(self) -> Column | None:
         """Return a column, of those not used so far, whose cells look like ids, whatever its name; None without one.
 
         - It holds texts or whole numbers, and is filled in more than 95 % of the rows. Equal cells come in blocks, of
-          three rows or more on average, and mark no states of one object (`is_state`). Of several such columns, those
-          with more than one time for each id go first, then texts, then the one with the most different cells.
-        - Without such a column, it is one that tells apart rows of the same time (`name_in_time`), or one whose rows
-          alternate (`alternating`).
+          three rows or more on average, and mark no states of one object (`marks_states`). Of several such columns,
+          those with more than one time for each id go first, then texts, then the one with the most different cells.
+        - Without such a column, it is one that tells apart rows of the same time (`name_in_time`), or else one whose
+          rows alternate (`alternating_objects`).
 
         `self.remarks` gets a remark on the column, which says why.
         """
         blocks = [c for c in self.objects if (c.text or c.whole) and c.distinct > 1 and not c.listed]
         blocks = [c for c in blocks if (c.codes >= 0).mean() > MOST and c.in_blocks and self.rows / c.runs >= MIN_RUN]
-        blocks = [c for c in blocks if not self.is_state(c)]
+        blocks = [c for c in blocks if not self.marks_states(c)]
         blocks = [c for c in blocks if count_keys(c.codes, self.times) > c.distinct] or blocks  # than one time for each
-        ways = [(max(blocks, key=lambda c: (c.text, c.distinct), default=None), "its rows come in blocks")]
-        ways += [(self.name_in_time(), "it tells apart rows of one time")] if not blocks else []
-        ways += [(self.alternating(), "its rows alternate, as those of several objects do; else --id file")]
-        best, why = next((way for way in ways if way[0] is not None), (None, ""))
-        self.remarks.on([best.name] if best else [], why)
+        best, why = max(blocks, key=lambda c: (c.text, c.distinct), default=None), "its rows come in blocks"
+        if best is None:
+            best, why = self.name_in_time(), "it tells apart rows of one time"
+        if best is None:
+            best, why = self.alternating_objects(), "its rows alternate, as those of several objects do; else --id file"
+        self.remarks.on([best] if best else [], why)
         return best
 
     @property
@@ -697,7 +692,7 @@ class _Proposer:
         free = [c for c in self.unused.values() if not (c.dates or c.clock or c.is_flag or self.is_unit(c))]
         return [c for c in free if not (LABEL.fits(c.words) or {*c.words} & {*PASSBANDS})]
 
-    def is_state(self, column: Column) -> bool:
+    def marks_states(self, column: Column) -> bool:
         """Return whether the cells of a column are states of one object, such as its years, not names of objects.
 
         A column of states lies in blocks of equal cells (`Column.in_blocks`), and time goes on from block to block. At
@@ -715,14 +710,14 @@ class _Proposer:
         return bool((onwards >= 0).mean() > 0.99 and (onwards[border] > 0).mean() > 0.5)
 
     def is_unit(self, column: Column) -> bool:
-        """Return whether a column of units of measurement (`called_unit`) holds a single unit, or one per channel."""
-        if not self.called_unit(column):
+        """Return whether a column is called like a unit of measurement, and holds a single one, or one per channel."""
+        if not self.has_name_of_unit(column):
             return False
         kinds = (c for c in self.unused.values() if CHANNEL.fits(c.words) or LABEL.fits(c.words))
         channels = (c for c in kinds if c.distinct < self.rows)
         return column.distinct == 1 or any(count_keys(c.codes, column.codes) == c.distinct for c in channels)
 
-    def called_unit(self, column: Column) -> bool:
+    def has_name_of_unit(self, column: Column) -> bool:
         """Return whether texts or codes have the name of a unit (uom), or another column's name and a U (VSORRESU)."""
         other = column.name.removesuffix("U")
         named = {*column.words} & UNITS or (other != column.name and other in self.columns)
@@ -746,220 +741,238 @@ class _Proposer:
                 return max(apart, key=lambda c: c.distinct)
         return None
 
-    def alternating(self) -> Column | None:
+    def alternating_objects(self) -> Column | None:
         """Return the text column that names the object of each row, in a log whose rows alternate between objects.
 
-        Its texts alternate (`Column.alternates`), more than 95 % of its cells are filled, it is not called like a
-        channel, and it is not used so far. If there are several, it is the one with the most different texts.
-
-        Names of channels alternate, too, but they say what was measured. So if there is only one such column, it must
-        not explain more than half of the variance of a numeric column's ranks. The result is None without such a
-        column.
+        Its texts alternate (`Column.alternates`), more than 95 % of its cells are filled, and it is not used so far.
+        Names of channels alternate, too: so it must not be called like a channel, nor explain more than half of the
+        variance of a numeric column's ranks. If there are several, it is the one with the most different texts.
         """
+        numbers = [c for c in self.unused.values() if c.numeric and c.distinct > MIN_ASCENDING]
         texts = [c for c in self.objects if c.text and c.alternates and (c.codes >= 0).mean() > MOST]
         texts = [c for c in texts if not CHANNEL.fits(c.words)]
-        numbers = (c for c in self.unused.values() if c.numeric and c.distinct > MIN_ASCENDING)
-        if len(texts) == 1 and any(share_explained(c, texts[0]) > TELLING_SHARE for c in numbers):
-            return None
+        texts = [c for c in texts if not any(share_explained(number, c) > TELLING_SHARE for number in numbers)]
         return max(texts, key=lambda c: c.distinct, default=None)
 
     # ── label, groups, facts ────────────────────────────────────────────────────────────────────────────────────────
 
+    def find_varying(self) -> None:
+        """Set `self.varying`, `self.outcomes` and `self.varying_numbers`: the columns that change within series.
+
+        If there is one series, or one per row, every column with different cells counts as varying. Outcomes get a
+        remark. If only ids would be left besides them, none count as outcomes.
+        """
+        one = int(self.series.max(initial=-1)) + 1 in (0, 1, self.rows)  # which does not show what varies
+        self.varying = [c for c in self.unused.values() if (c.distinct > 1 if one else c.varies(self.series))]
+        numbers = [c for c in self.varying if c.numeric]
+        likely = [c for c in numbers if self.called_outcome(c) or _labels_times(c)]
+        self.outcomes = likely if any(c not in likely and not looks_like_id(c.name) for c in numbers) else []
+        self.varying_numbers = [c for c in numbers if c not in self.outcomes]
+        self.remarks.on(self.outcomes, OUTCOME)
+
     def find_facts(self) -> tuple[str | None, str | None]:
         """Propose as static the columns that are constant within each series; return the names of label and groups.
 
-        The label is the column that looks like one (`_of_series`); the groups are a column of ids that several series
-        share, such as patients. Each is None without such a column. Groups and outcomes get a remark.
-
-        Also sets `self.varying`, the columns that change within series; `self.outcomes`, the names of those
-        that look like outcomes (`is_outcome`), none if only ids would be left; and `self.varying_numbers`, the
-        other numeric ones. If there is one series, or one per row, every column with different cells counts as varying.
+        The label is the column that looks like one (`_likely_label`); the groups are a column of ids that several
+        series share, such as patients, which gets a remark. Each is None without such a column.
         """
         count = int(self.series.max(initial=-1)) + 1
-        one = count in (0, 1, self.rows)  # which does not show what is the same throughout each
-        self.varying = {
-            name: c for name, c in self.unused.items() if (c.distinct > 1 if one else c.varies(self.series))
-        }
-        fixed = [c for name, c in self.unused.items() if name not in self.varying and c.distinct > 0]
-        self.other_ids = [c for c in self.other_ids if not self.called_unit(c)]
-        candidates = [*self.other_ids, *(c for c in fixed if looks_like_id(c.name) and not self.called_unit(c))]
-        group = next((c.name for c in candidates if c in fixed and 1 < c.distinct < count), None)
+        fixed = [c for c in self.unused.values() if c not in self.varying and c.distinct > 0]
+        ids = (c for c in fixed if looks_like_id(c.name) and not self.has_name_of_unit(c))
+        group = next((c for c in ids if 1 < c.distinct < count), None)
         if group is not None:
             self.remarks.on([group], "repeats across series, which a random split puts on both sides: --split-by?")
-        numeric = {name: c for name, c in self.varying.items() if c.numeric}
-        outcomes = [name for name, c in numeric.items() if self.is_outcome(c)]
-        self.outcomes = outcomes if any(not looks_like_id(name) for name in numeric.keys() - {*outcomes}) else []
-        self.varying_numbers = {name: c for name, c in numeric.items() if name not in self.outcomes}
-        facts = [c for c in fixed if c not in self.other_ids]
-        label, static = _of_series(facts, count, None, self.remarks)
-        self.remarks.on(self.outcomes, OUTCOME)
-        if "static" not in self.named and static:
+        facts = [c for c in fixed if c is not group]
+        label = _likely_label(facts, count)
+        if (static := _likely_static(facts, count, label, self.remarks)) and "static" not in self.named:
             self.given["static"] = static
-        return label, group
+        return label, group.name if group else None
 
-    def is_outcome(self, column: Column) -> bool:
-        """Return whether a numeric column that changes within series looks like an outcome or a label of each time.
+    def called_outcome(self, column: Column) -> bool:
+        """Return whether a column that changes within series has the name of an outcome, such as died.
 
-        - Its name is that of an outcome, such as died. Names such as discharge have other senses, as that of a river. A
-          column with such a name alone counts only if it has at most two different numbers per series on average, or
-          names few classes (`Column.names_classes`).
-        - Its name is that of a label of times, such as is_anomaly, and it has at most two different whole numbers.
+        Names such as discharge have other senses, as that of a river. A column with such a name alone counts only if it
+        has at most two different cells per series on average, or names few classes (`Column.names_classes`).
         """
         several = count_keys(self.series, column.codes) > 2 * count_keys(self.series) and not column.names_classes
-        measured = several and OUTCOMES.intersection(column.words) <= OTHER_SENSES
-        labels = column.whole and column.distinct <= 2 and not LABELS_OF_TIMES.isdisjoint(column.words)
-        return (looks_like_outcome(column.name) and not measured) or labels
+        return looks_like_outcome(column.name) and not (several and OUTCOMES.intersection(column.words) <= OTHER_SENSES)
 
     # ── channel and values ──────────────────────────────────────────────────────────────────────────────────────────
 
-    def find_channel(self) -> None:
-        """Propose a column of channels and one of positions, such as depths, and set what later steps choose from.
+    def find_companions(self) -> None:
+        """Find the columns of errors, limits, flags and coordinates by their names; the other numbers may be values.
 
-        The proposals go to `self.given`, under "channel" and "positions". These attributes are set:
-
-        - `self.errors`: names of columns of standard errors; `self.value_of`: {such a name: name of the value column},
-          if the names tell.
-        - `self.limits`, `self.flags`, `self.coordinates`: names of columns of limits, flags, and coordinates.
-        - `self.maybe_values`: the columns (`Column`) that may hold values. They have numbers that vary within series.
-          Ids, errors, limits, flags and the channel are not among them. Codes, counts of measurements, and copies of
-          another column or of the time are removed, unless no column would be left.
+        Sets `self.errors`, `value_of`, `limits`, `flags`, `coordinates` and `maybe_values`. The latter are those of
+        `self.varying_numbers` that are no ids, errors, limits or flags.
         """
-        self.value_of = _errors_by_name(self.unused.values())
-        means = any(c.words and MEANS.issuperset(c.words) for c in self.unused.values())  # next to which sd is an error
-        bare = {name for name, c in self.unused.items() if means and c.numeric and {"".join(c.words)} & ERRORS}
-        self.errors = [name for name, c in self.unused.items() if c.is_error or name in {*self.value_of, *bare}]
-        self.limits = [name for name, c in self.unused.items() if c.numeric and LIMIT.search(" ".join(c.words))]
-        flags = [name for name, c in self.unused.items() if c.is_flag or {*c.words} & OPERATORS]
-        some = {name for name in flags if 0 < (self.unused[name].codes >= 0).sum() < self.rows}  # filled in some rows
-        self.flags = [name for name in flags if name in self.varying.keys() | some and name not in self.outcomes]
-        self.coordinates = [name for name in self.varying_numbers if name.rpartition(".")[2].lower() in COORDINATES]
-        if not {*map(str.lower, self.coordinates)} >= SKY:
-            self.coordinates = [name for name in self.coordinates if name.lower() not in SKY]
+        free = self.unused.values()
+        self.value_of = _errors_by_name(free)
+        means = any(c.words and MEANS.issuperset(c.words) for c in free)  # next to which sd is an error
+        bare = [c for c in free if means and c.numeric and {"".join(c.words)} & ERRORS]
+        self.errors = [c for c in free if c.is_error or c in self.value_of or c in bare]
+        self.limits = [c for c in free if c.numeric and LIMIT.search(" ".join(c.words))]
+        flags = [c for c in free if (c.is_flag or {*c.words} & OPERATORS) and c not in self.outcomes]
+        self.flags = [c for c in flags if c in self.varying or 0 < (c.codes >= 0).sum() < self.rows]  # in some rows
+        places = {c: c.name.rpartition(".")[2].lower() for c in self.varying_numbers}
+        known = {*COORDINATES} - (set() if {*places.values()} >= SKY else SKY)
+        self.coordinates = [c for c, name in places.items() if name in known]
         others = {*self.errors, *self.limits, *self.flags}
-        numbers = (c for name, c in self.varying_numbers.items() if name not in others)
-        self.maybe_values = [c for c in numbers if not looks_like_id(c.name)]
+        self.maybe_values = [c for c in self.varying_numbers if c not in others and not looks_like_id(c.name)]
+
+    def find_channel(self) -> None:
+        """Propose a column of channels, unless the user named one or called the table wide.
+
+        It is taken off `self.maybe_values`. If rows of a table with channels lack the time, `self.doubts` says so.
+        """
         if not {"channel", "wide"} & self.named:
             self.take("channel", self.likely_channel())
-        time, channel = self.column("time"), self.column("channel")
-        if channel and time and "untimed" not in self.named and (untimed := int((time.codes < 0).sum())):
+        channel = self.column("channel")
+        if channel and "untimed" not in self.named and (untimed := int((self.time.codes < 0).sum())):
             text = f"{untimed:,} of {self.rows:,} rows seen have no time"
             self.doubts.append(f"{text}: static values? (--untimed static)")
         self.maybe_values = [c for c in self.maybe_values if c is not channel]
+
+    def find_possible_values(self) -> None:
+        """Narrow `self.maybe_values` down to what may be measured, and propose a position among them (`find_scale`).
+
+        Codes, classes, counts of measurements, copies of another column or of the time, and coordinates are removed,
+        each unless no column would be left. If the table has nested columns, which may hold the values, coordinates are
+        always removed.
+        """
         classes = [c for c in self.maybe_values if LABEL.fits(c.words) and c.names_classes and len(c.name) > 1]
         self.leave_out([c for c in self.maybe_values if c.is_code or c in classes], "codes that name something")
-        spread = any(_bare_name(self.unused[name].words) == "" for name in self.errors)  # of the values next to it
+        spread = any(_name_without_error_words(c.words) == "" for c in self.errors)  # of the values next to it
         alone = {"n", "count"} if spread else set()
         counts = [c for c in self.maybe_values if c.counts_measurements or alone & {"".join(c.words)}]
         self.leave_out(counts, "counts measurements")
-        kept: dict[float, list[Column]] = {}  # by their largest number
-        if time is not None and time.numeric:
-            kept[time.known.max(initial=0)] = [time]
+        kept = {self.time.known.max(initial=0): [self.time]} if self.time.numeric else {}  # by their largest number
         for c in sorted(self.maybe_values, key=lambda c: VALUE.rank(c.words)):
             alike = kept.setdefault(c.known.max(initial=0), [])
             alike += [c] * (not any(map(c.repeats_numbers, alike)))
         again = [c for c in self.maybe_values if c not in kept[c.known.max(initial=0)]]
         self.leave_out(again, "repeats the numbers of another column")
         if "positions" not in self.named:
-            self.find_scale(channel)
-        if time is not None:
-            self.leave_out([c for c in self.maybe_values if self.says_time(c)], "repeats the times")
+            self.find_scale()
+        self.leave_out([c for c in self.maybe_values if self.repeats_time(c)], "repeats the times")
+        nested = any(error.code == "nested" for error in self.source.unreadable.values())  # where the values are
+        others = [c for c in self.maybe_values if c not in self.coordinates]
+        self.maybe_values = others if others or nested else self.maybe_values
 
     def leave_out(self, columns: Sequence[Column], text: str) -> None:
         """Drop columns from `self.maybe_values`, with the remark `text`; do nothing if none would remain."""
         if len(columns) < len(self.maybe_values):
             self.maybe_values = [c for c in self.maybe_values if c not in columns]
-            self.remarks.on((c.name for c in columns), text)
+            self.remarks.on(columns, text)
 
     def likely_channel(self) -> Column | None:
         """Return the column that most likely says what was measured in each row, such as the band; None without one.
 
-        Only texts or whole numbers with at most 2,000 different cells count. The column changes within series, and is
-        not a state (`is_state`). The first of these rules that finds a column decides:
-
-        - Its name. It is called like a channel; or like a class, if the table has a column of units (`is_unit`); or F,
-          if it holds texts. Of several, one with one unit per channel goes first, then the one that leaves the fewest
-          rows with equal series, time and channel, then the one with the best name.
-        - Its classes. It has few, and they tell apart rows of equal series and time.
-        - Its texts. They have letters, and the value is the only column of numbers, is called like a value, or has
-          errors. The texts explain more than half of the variance of its ranks, or the times of a series begin again at
-          each text.
-
-        A remark says which of the last two decided. If none did, the columns of texts get a hint.
+        It holds texts or whole numbers, at most 2,000 different ones, which change within series and mark no states
+        (`marks_states`). The first of these that finds a column decides: its name, its classes, its texts.
         """
         roles = {*self.errors, *self.limits, *self.outcomes, *self.flags}
-        free = [c for name, c in self.varying.items() if name not in roles]
-        usual = [c for c in free if 1 < c.distinct <= MAX_CHANNELS and c.repeats and not (c.dates or c.clock)]
-        usual = [c for c in usual if c.text or (c.whole and not TIME.fits(c.words))]
-        usual = [c for c in usual if {*c.words} & {*PASSBANDS} or not self.is_state(c)]
-        units = [c for c in self.unused.values() if self.is_unit(c)]  # of which a channel has one
-        named = [c for c in usual if CHANNEL.fits(c.words) or (units and LABEL.fits(c.words))]
-        named += [c for c in usual if c.words == ("f",) and c.text]  # the filter, in tables of ATLAS
-        measured = [c for c in named if c.numeric and VALUE.fits(c.words) and not c.is_code]
-        named = [c for c in named if c not in measured and not (looks_like_id(c.name) or self.called_unit(c))]
-        if named:
-            mixed = {c.name: any(unit.varies(c.codes) for unit in units) for c in named}
-            return min(named, key=lambda c: (mixed[c.name], self.repeated_rows(c.codes), CHANNEL.rank(c.words)))
-        bare, keys = self.repeated_rows(), joint_codes(self.series, self.times)
+        usual = [c for c in self.varying if c not in roles and 1 < c.distinct <= MAX_CHANNELS and c.may_repeat]
+        usual = [c for c in usual if not (c.dates or c.clock) and (c.text or (c.whole and not TIME.fits(c.words)))]
+        usual = [c for c in usual if {*c.words} & {*PASSBANDS} or not self.marks_states(c)]
         classes = [c for c in usual if c.names_classes and (c.codes >= 0).mean() > MOST]
-        telling = [c for c in classes if self.repeated_rows(c.codes) < bare / 20 and not c.is_scale(keys)]
-        if bare > self.rows / 20 and telling:
-            best = min(telling, key=lambda c: (self.repeated_rows(c.codes), c.distinct))
-            self.remarks.on([best.name], f"tells apart rows of one time; if it names objects, {self.id_with(best)}")
-            return best
+        return self._channel_by_name(usual) or self._channel_by_classes(classes) or self._channel_by_texts(classes)
+
+    def _channel_by_name(self, columns: Iterable[Column]) -> Column | None:
+        """Return the column that is called like a channel; None without one.
+
+        Names of classes count, too, if the table has a column of units (`is_unit`), and so does F, if it holds texts.
+        Of several columns, one with one unit per channel goes first, then the one that leaves the fewest rows with
+        equal series, time and channel, then the one with the best name.
+        """
+        units = [c for c in self.unused.values() if self.is_unit(c)]
+        named = [c for c in columns if CHANNEL.fits(c.words) or (units and LABEL.fits(c.words))]
+        named += [c for c in columns if c.words == ("f",) and c.text]  # the filter, in tables of ATLAS
+        measured = [c for c in named if c.numeric and VALUE.fits(c.words) and not c.is_code]
+        named = [c for c in named if c not in measured and not (looks_like_id(c.name) or self.has_name_of_unit(c))]
+        mixed = {c: any(unit.varies(c.codes) for unit in units) for c in named}
+        return min(named, key=lambda c: (mixed[c], self.repeated_rows(c.codes), CHANNEL.rank(c.words)), default=None)
+
+    def _channel_by_classes(self, classes: Iterable[Column]) -> Column | None:
+        """Return the column of classes that tells apart the rows of equal series and time; None without one.
+
+        There must be more than a twentieth of such rows, and all but a twentieth of them must be told apart. A scale,
+        such as depths (`Column.is_scale`), is no channel. A remark says why the column was chosen.
+        """
+        bare, keys = self.repeated_rows(), joint_codes(self.series, self.times)
+        left = {c: self.repeated_rows(c.codes) for c in classes if bare > self.rows / 20}
+        telling = [c for c in left if left[c] < bare / 20 and not c.is_scale(keys)]
+        best = min(telling, key=lambda c: (left[c], c.distinct), default=None)
+        if best is not None:
+            self.remarks.on([best], f"tells apart rows of one time; if it names objects, {self.id_option_with(best)}")
+        return best
+
+    def _channel_by_texts(self, classes: Iterable[Column]) -> Column | None:
+        """Return the column of texts with letters that says what a single column of values measured; None without one.
+
+        The column of values is the only one of numbers, or is called like a value, or has errors. The texts explain
+        more than half of the variance of its ranks, or else the times of a series restart at each text. A remark says
+        which; if neither holds, all such columns of texts get a hint.
+        """
         texts = [c for c in classes if cells.is_text(c.cells.type) and cells.matches(c.cells, r"\pL").any()]
-        numbers = [c for c in self.maybe_values if c not in texts and not (c.is_code or c.name in self.coordinates)]
-        numbers = [c for c in numbers if not self.says_time(c)] if texts else []
+        numbers = [c for c in self.maybe_values if c not in texts and not (c.is_code or c in self.coordinates)]
+        numbers = [c for c in numbers if not self.repeats_time(c)] if texts else []
         named = sorted((c for c in numbers if VALUE.fits(c.words)), key=lambda c: VALUE.rank(c.words))
-        numbers = (named or [c for c in numbers if c.name in self.value_of.values()])[:1] or numbers
-        shares = [(round(share_explained(numbers[0], c), 1), c.distinct, c) for c in texts if len(numbers) == 1]
-        share, _, best = max(shares, key=lambda one: one[:2], default=(0, 0, None))
-        why = f"{numbers[0].name!r} depends on it; a state, such as on and off, is no channel" if best else ""
-        if share <= TELLING_SHARE:
-            best = next((c for *_, c in shares if c.begins_again(self.time_values, self.series)), None)
-            why = f"times begin again at each; if it names objects, {self.id_with(best)}" if best else ""
-        self.remarks.on([best.name] if best else [], why)
-        self.remarks.on([] if best else (c.name for *_, c in shares), "--channel, if it says what was measured")
+        numbers = (named or [c for c in numbers if c in self.value_of.values()])[:1] or numbers
+        if len(numbers) != 1:
+            return None
+        shares = {c: share_explained(numbers[0], c) for c in texts}
+        best = max(texts, key=lambda c: shares[c], default=None)
+        why = f"{numbers[0].name!r} depends on it; a state, such as on and off, is no channel"
+        if best is not None and shares[best] <= TELLING_SHARE:
+            best = next((c for c in texts if c.restarts_times(self.time_values, self.series)), None)
+            why = f"times begin again at each; if it names objects, {self.id_option_with(best)}" if best else ""
+        self.remarks.on([best] if best else [], why)
+        self.remarks.on([] if best else texts, "--channel, if it says what was measured")
         return best
 
     def repeated_rows(self, *keys: np.ndarray) -> int:
         """Return how many rows have the same series, time and `keys`, each int [rows], as an earlier row."""
         return self.rows - count_keys(self.series, self.times, *keys)
 
-    def find_scale(self, channel: Column | None) -> None:
-        """Propose a further position, such as a depth, if many rows have the same series, time and channel.
+    def find_scale(self) -> None:
+        """Propose a further position, such as a depth, if many rows repeat the series, time and channel of another.
 
-        A row is repeated if an earlier one has the same series, time and `channel` (the column of channels, or None).
-
-        - If more than a twentieth of all rows are repeated, the first of `self.maybe_values` is proposed that is a
-          scale within such rows (`Column.is_scale`), is no time of day, and tells all but a twentieth of the repeated
-          rows apart. It is taken off `self.maybe_values`.
-        - Without such a column, `self.doubts` gets a sentence on how many rows are repeated, and which column of
-          classes tells them apart, if any. It needs one repeated row; with channels, more than a twentieth of all rows.
+        If more than a twentieth of all rows do, the first of `self.maybe_values` is proposed that is a scale within
+        such rows (`Column.is_scale`), is no time of day, and tells all but a twentieth of the repeated rows apart. It
+        is taken off `self.maybe_values`. Without such a column, `doubt_repeated_rows` says what is doubtful; with
+        channels only if there are so many.
         """
+        channel = self.column("channel")
         keys = [] if channel is None else [channel.codes]
         bare, rows = self.repeated_rows(*keys), joint_codes(self.series, self.times, *keys)
-        scales = (c for c in self.maybe_values if c.is_scale(rows) and not c.clock)
-        scales = (c for c in scales if self.repeated_rows(*keys, c.codes) < bare / 20)
-        scale = next(scales, None) if bare > self.rows / 20 else None
+        many = bare > self.rows / 20
+        scales = (c for c in self.maybe_values if many and c.is_scale(rows) and not c.clock)
+        scale = next((c for c in scales if self.repeated_rows(*keys, c.codes) < bare / 20), None)
         if scale is not None:
             self.given["positions"] = (scale.name,)
             self.maybe_values.remove(scale)
-        elif bare and (channel is None or bare > self.rows / 20):
-            what = "series and time" if channel is None else "series, time and channel"
-            text = f"{bare:,} of {self.rows:,} rows seen repeat the {what} of another"
-            texts = [c for name, c in self.varying.items() if c.text and name not in {*self.flags, *self.outcomes}]
-            classes = [c for c in [*texts, *self.maybe_values] if c.names_classes or c.name in self.coordinates]
-            alone = (c for c in classes if c is not channel and self.repeated_rows(*keys, c.codes) < bare / 20)
-            if (apart := next(alone, None)) is not None:
-                text += f", but for {apart.name!r}: if it says which object it is, {self.id_with(apart)}"
-            self.doubts.append(text)
+        elif many or (bare and channel is None):
+            self.doubt_repeated_rows(keys)
 
-    def id_with(self, *columns: Column) -> str:
-        """Return the command's option that adds columns to the proposed id, if any, such as "--id subject+trial"."""
-        named = [c.name for c in (self.column("id"), *columns) if c is not None]
-        return option("id", "+".join(named))
+    def doubt_repeated_rows(self, keys: Sequence[np.ndarray]) -> None:
+        """Add to `self.doubts` how many rows repeat the series, time and `keys` of another, each int [rows].
 
-    def says_time(self, column: Column) -> bool:
+        `keys` are the codes of the channels, or empty. The sentence also names a column of classes or coordinates that
+        tells all but a twentieth of these rows apart, if there is one: it may be a part of the id.
+        """
+        bare, what = self.repeated_rows(*keys), "series, time and channel" if keys else "series and time"
+        text = f"{bare:,} of {self.rows:,} rows seen repeat the {what} of another"
+        texts = [c for c in self.varying if c.text and c not in self.flags and c.name in self.unused]
+        classes = (c for c in [*texts, *self.maybe_values] if c.names_classes or c in self.coordinates)
+        if apart := next((c for c in classes if self.repeated_rows(*keys, c.codes) < bare / 20), None):
+            text += f", but for {apart.name!r}: if it says which object it is, {self.id_option_with(apart)}"
+        self.doubts.append(text)
+
+    def id_option_with(self, column: Column) -> str:
+        """Return the command's option that adds a column to the proposed id, if any, such as "--id subject+trial"."""
+        return option("id", "+".join(c.name for c in (self.column("id"), column) if c is not None))
+
+    def repeats_time(self, column: Column) -> bool:
         """Return whether a column repeats the times in another form, as the end of each interval does.
 
         It does in each of these cases:
@@ -968,14 +981,14 @@ class _Proposer:
         - Its numbers count the rows and may begin again: 1, 2, 3, 1, 2, 3, as those of trials do.
         - Its numbers are days such as 20240331.5, and go one way (`goes_one_way`) within series.
         - It is called like a time, and goes one way within series, with one number per time.
-        - Its numbers are consecutive integers (`counts`) that go one way within series, with one number per time, and
-          one time per number.
+        - Its numbers are consecutive integers, some of which repeat. They go one way within series, with one number per
+          time, and one time per number.
         """
         if column.numbers_rows or (column.packs_days and column.goes_one_way(self.series)):
             return True
         named, codes = TIME.fits(column.words), column.codes
         again = False
-        if (named or column.counts) and column.goes_one_way(self.series):  # which is seen soonest
+        if (named or column.consecutive_repeated) and column.goes_one_way(self.series):  # which is seen soonest
             both = count_keys(self.series, codes, self.times)
             again = both == count_keys(self.series, self.times) and (named or both == count_keys(self.series, codes))
         return again or self.keeps_pace(column)
@@ -1000,7 +1013,7 @@ class _Proposer:
         """Propose the columns of values, and whether the table is wide, with a channel in each; set `self.values`.
 
         - If the user called the table wide, all possible values, `self.maybe_values`, are proposed.
-        - If some stand out (`likely_values`), only the likeliest is proposed.
+        - If one stands out (`likely_value`), only this one is proposed.
         - If several are possible and there is no column of channels, all are proposed, as channels of a wide table,
           unless the user set `wide`.
         - Otherwise those that lack at most a tenth of their cells are proposed, or else those that lack the fewest.
@@ -1010,25 +1023,28 @@ class _Proposer:
         """
         channel = self.column("channel")
         if "values" not in self.named:
-            best = self.likely_values(channel)
+            if not self.maybe_values:
+                text = f"no column looks like values; name it by --values. There are {self.described(self.unused)}"
+                raise InputError(text, code="no-values")
+            best = self.likely_value()
             if self.schema.wide:
                 read = self.maybe_values
-            elif best:
-                read = best[:1]
+            elif best is not None:
+                read = [best]
             elif len(self.maybe_values) > 1 and not channel and "wide" not in self.named:
                 read, self.given["wide"] = self.maybe_values, True
             else:
-                gaps = [int(np.isnan(c.numbers).sum()) for c in self.maybe_values]  # pyright: ignore
-                few = max(min(gaps), self.rows // 10)
-                read = [c for c, gap in zip(self.maybe_values, gaps) if gap <= few]
-                lacking = (c.name for c in self.maybe_values if c not in read)
+                gaps = {c: int(np.isnan(c.numbers).sum()) for c in self.maybe_values}  # pyright: ignore
+                few = max(min(gaps.values()), self.rows // 10)
+                read = [c for c, gap in gaps.items() if gap <= few]
+                lacking = (c for c in self.maybe_values if c not in read)
                 self.remarks.on(lacking, "cells are missing: next to a channel, a row needs all of its values")
             self.given["values"] = tuple(c.name for c in read)
         values = self.values = self.given.get("values", self.schema.values)
-        self.say_units(channel)
+        self.say_units()
         id = self.column("id")
         if id is not None and not (channel or self.given.get("wide") or "id" in self.named or looks_like_id(id.name)):
-            self.remarks.on([id.name], "if it names quantities measured, and no objects: --id file, --channel")
+            self.remarks.on([id], "if it names quantities measured, and no objects: --id file, --channel")
         for stem, names in {"": [*filter(TIME_NAME.fullmatch, values)], **_repeated(values)}.items():
             if len(names) > max(MIN_TIME_NAMES - 1, len(values) / 2) and not _made_up(self.source.kinds):
                 how = f", or a series of each row by {option('numbered', stem)}" if stem else ""
@@ -1037,55 +1053,38 @@ class _Proposer:
         if self.given.get("wide"):
             self.remarks.on(self.errors, "like standard errors, which need a table with one row for each value")
 
-    def likely_values(self, channel: Column | None) -> list[Column]:
-        """Return those of the possible values, `self.maybe_values`, that stand out, the likeliest first; [] if none do.
+    def likely_value(self) -> Column | None:
+        """Return the one of the possible values, `self.maybe_values`, that stands out; None if none does.
 
-        The first of these rules that finds columns decides:
+        The first of these rules that finds a column decides:
 
-        - Columns that are called like values, such as flux.
-        - Columns that have a column of standard errors, if some possible values have none. If several columns have one,
-          means do not count.
-        - Columns that differ more between channels than within one; not tried if the `channel` is None.
-
-        Coordinates are taken off `self.maybe_values`, unless nothing else is left; only the first rule still finds
-        them. If the table has nested columns, which may hold the values, coordinates are always taken off.
-
-        Raises:
-            InputError: no possible values are left ("no-values").
+        - It has the best name of a value, such as flux.
+        - It has a column of standard errors, while some possible values have none. If several have one, means do not
+          count.
+        - It differs more between channels than within one, if there is a column of channels.
         """
-        named = sorted((c for c in self.maybe_values if VALUE.fits(c.words)), key=lambda c: VALUE.rank(c.words))
-        nested = any(error.code == "nested" for error in self.source.unreadable.values())  # where the values are
-        others = [c for c in self.maybe_values if c.name not in self.coordinates]
-        self.maybe_values = others if others or nested else self.maybe_values
-        if not self.maybe_values:
-            text = f"no column looks like values; name it by --values. There are {self.described(self.unused)}"
-            raise InputError(text, code="no-values")
-        if named:
-            return named
-        paired = [c for c in self.maybe_values if c.name in {self.value_of.get(name) for name in self.errors}]
+        channel = self.column("channel")
+        best = min(self.maybe_values, key=lambda c: VALUE.rank(c.words))
+        if VALUE.fits(best.words):
+            return best
+        paired = [c for c in self.maybe_values if c in {self.value_of.get(error) for error in self.errors}]
         if len(paired) > 1:  # of means, none stands out
             paired = [c for c in paired if not MEANS & {*c.words}]
         if paired and len(paired) < len(self.maybe_values):
-            return paired
+            return paired[0]
         if channel is None:
-            return []
+            return None
         # What is the same throughout a channel of a series says something of the channel, and is not measured.
-        measured = [c for c in self.maybe_values if c.varies(joint_codes(self.series, channel.codes))]
-        return [c for c in measured if share_explained(c, channel) > TELLING_SHARE]
+        measured = (c for c in self.maybe_values if c.varies(joint_codes(self.series, channel.codes)))
+        return next((c for c in measured if share_explained(c, channel) > TELLING_SHARE), None)
 
-    def say_units(self, channel: Column | None) -> None:
-        """Add a remark to columns of units that differ within a channel, and to columns of time zones.
-
-        The remark on units is for exceptions: there is none if `channel` is None, or if channels have two units or more
-        on average.
-        """
-        free = [c for name, c in self.varying.items() if name in self.unused and name not in self.flags]
-        if channel is not None:
-            units = [c for c in free if self.called_unit(c) and c.varies(channel.codes)]
-            pairs = (np.stack([channel.codes, c.codes])[:, c.codes >= 0] for c in units)
-            several = (c.name for c, pair in zip(units, pairs) if count_keys(*pair) < 2 * channel.distinct)
-            self.remarks.on(several, "units that differ within a channel; the numbers are not converted")
-        zones = (c.name for c in free if c.text and ZONES.search(" ".join(c.words)))
+    def say_units(self) -> None:
+        """Add a remark to columns of units that differ within a channel, and to columns of time zones."""
+        channel = self.column("channel")
+        free = [c for c in self.varying if c.name in self.unused and c not in self.flags]
+        units = [c for c in free if channel and self.has_name_of_unit(c) and c.varies(channel.codes)]
+        self.remarks.on(units, "units that differ within a channel; the numbers are not converted")
+        zones = (c for c in free if c.text and ZONES.search(" ".join(c.words)))
         self.remarks.on(zones, "zones of the times, which are ignored: convert the times to one zone first")
 
     # ── errors, positions, flags, limits ────────────────────────────────────────────────────────────────────────────
@@ -1099,21 +1098,24 @@ class _Proposer:
         Remarks (`self.remarks`) say how many rows --errors would leave out, and which coordinates may be positions.
         """
         values, given = self.values, self.given.get("positions", ())
-        positions = dict.fromkeys((*given, *self.coordinates))
         if "positions" not in self.named:
-            self.remarks.on({*self.coordinates} - {*values, *given}, option("positions", *positions) + "?")
+            positions = dict.fromkeys((*given, *(c.name for c in self.coordinates)))
+            further = (c for c in self.coordinates if c.name not in (*values, *given))
+            self.remarks.on(further, option("positions", *positions) + "?")
         if "errors" in self.named or len(values) > 1 or self.given.get("wide") or self.schema.wide:
             return
-        of_value = [name for name in self.errors if self.value_of.get(name, values[0]) == values[0]]
-        for name in [name for name in of_value if name in self.value_of or not _bare_name(self.unused[name].words)][:1]:
-            value, there = self.columns[values[0]], ~np.isnan(self.columns[name].numbers)  # pyright: ignore
+        value = self.columns[values[0]]
+        likely = (c for c in self.errors if c in self.value_of or not _name_without_error_words(c.words))
+        error = next((c for c in likely if self.value_of.get(c, value) is value), None)
+        if error is not None:
+            there = ~np.isnan(error.numbers)  # pyright: ignore
             known = np.isfinite(np.full(self.rows, np.nan) if value.numbers is None else value.numbers)
             if cells.is_text(value.cells.type):  # limits, such as "<0.01", need no error
                 known &= ~cells.matches(value.cells, f"{cells.UPPER}|{cells.LOWER}")
             if lost := int((known & ~there & np.isin(self.series, self.series[there])).sum()):
-                self.remarks.on([name], f"missing in {lost:,} of {self.rows:,} rows, which --errors would leave out")
+                self.remarks.on([error], f"missing in {lost:,} of {self.rows:,} rows, which --errors would leave out")
             else:
-                self.given["errors"] = (name,)
+                self.given["errors"] = (error.name,)
 
     def find_limits(self) -> None:
         """Propose a column of detection limits, such as limmag, for rows that lack the value.
@@ -1125,43 +1127,47 @@ class _Proposer:
         Remarks (`self.remarks`) are made on the proposed column, and on other limits, flags and marks such as "<",
         which are not read.
         """
-        free, n, values = self.unused, self.rows, self.values
-        texts = {c.name: {*c.cells.unique().to_pylist()} - {None, "", "="} for c in free.values() if c.text}
-        marks = [name for name, seen in texts.items() if seen and seen <= MARKS]
-        marks += [name for name in self.flags if name in free and {*free[name].words} & OPERATORS and name not in marks]
+        free, n, values = self.unused.values(), self.rows, self.values
+        texts = {c: {*c.cells.unique().to_pylist()} - {None, "", "="} for c in free if c.text}
+        flags = [c for c in self.flags if c.name in self.unused]
+        marks = [c for c in free if (texts.get(c) and texts[c] <= MARKS) or (c in flags and {*c.words} & OPERATORS)]
         self.remarks.on(marks, "says which values are limits: write its mark before the value, as in <0.01")
-        for c in (free[name] for name in self.flags if name in free and name not in (*values, *marks)):
+        for c in (c for c in flags if c not in marks and c.name not in values):
             marked = int((np.nan_to_num(c.numbers) != 0).sum()) if c.numeric else 0  # pyright: ignore
             text = f"not 0 in {marked:,} of {n:,} rows, which --flags would leave out"
-            self.remarks.on([c.name], text if 0 < marked < n / 2 else "a flag? Leave out the bad rows before reading")
+            self.remarks.on([c], text if 0 < marked < n / 2 else "a flag? Leave out the bad rows before reading")
         written = (c for c in map(self.columns.get, values) if c and cells.is_text(c.cells.type))
-        fainter = (c.name for c in written if "mag" in c.name.lower() and cells.matches(c.cells, cells.UPPER).any())
+        fainter = (c for c in written if "mag" in c.name.lower() and cells.matches(c.cells, cells.UPPER).any())
         self.remarks.on(fainter, '"<12.6" is read as below 12.6; of magnitudes it often means fainter, ">12.6"')
         value = self.columns.get(values[0])
-        for c in free.values():
+        for c in free:
             if value is not None and value.numbers is not None and cells.is_text(c.cells.type) and c.numeric:
                 lost = np.isnan(value.numbers) & cells.matches(c.cells, f"{cells.UPPER}|{cells.LOWER}")
                 text = f"limits in {lost.sum():,} rows without {value.name!r}: --values?"
-                self.remarks.on([c.name] if lost.any() else [], text)
+                self.remarks.on([c] if lost.any() else [], text)
         several = len(values) > 1 or self.given.get("wide") or self.schema.wide
         several = several or {"upper_limits", "lower_limits"} & self.named
-        for name in self.limits:
-            limit = self.columns[name].numbers
+        for c in self.limits:
             known = None if value is None else value.numbers
-            fills = limit is not None and known is not None and (~np.isnan(limit) & np.isnan(known)).any()
+            fills = known is not None and (~np.isnan(c.numbers) & np.isnan(known)).any()  # pyright: ignore
             if several or not fills:
-                self.remarks.on([name] if name in self.varying_numbers else [], "a detection limit")
+                self.remarks.on([c] if c in self.varying_numbers else [], "a detection limit")
                 continue
             if "static" in self.given:
-                self.given["static"] = tuple(fact for fact in self.given["static"] if fact != name)
-            faint = "mag" in name.lower() or "mag" in values[0].lower()
+                self.given["static"] = tuple(fact for fact in self.given["static"] if fact != c.name)
+            faint = "mag" in c.name.lower() or "mag" in values[0].lower()
             role, other = ("lower_limits", "upper_limits") if faint else ("upper_limits", "lower_limits")
-            self.given[role], several = (name,), True
+            self.given[role], several = (c.name,), True
             text = f"where {values[0]!r} is missing, it lies {'above' if faint else 'below'} (else {option(other)})"
-            self.remarks.on([name], text)
+            self.remarks.on([c], text)
 
 
-def _bare_name(words: Iterable[str]) -> str:
+def _labels_times(column: Column) -> bool:
+    """Return whether a column is called like a label of times, as is_anomaly is, and holds up to two whole numbers."""
+    return column.whole and column.distinct <= 2 and not LABELS_OF_TIMES.isdisjoint(column.words)
+
+
+def _name_without_error_words(words: Iterable[str]) -> str:
     """Return the name that a column of values and its errors share, as one word: "psf" for magpsf and sigmapsf.
 
     The `words` of a column's name are joined. Left out are
@@ -1178,7 +1184,7 @@ def _bare_name(words: Iterable[str]) -> str:
     return "".join([word for word in bare if word != "mag"] or bare)
 
 
-def _errors_by_name(columns: Iterable[Column]) -> dict[str, str]:
+def _errors_by_name(columns: Iterable[Column]) -> dict[Column, Column]:
     """Find columns of standard errors by their names, and return {error: the column of its values}.
 
     A column holds errors in each of these cases; columns without numbers are passed over:
@@ -1194,23 +1200,23 @@ def _errors_by_name(columns: Iterable[Column]) -> dict[str, str]:
     marked += [c for c in columns if c not in marked and c.words[1:] and c.words[-1] in STANDARD_ERRORS]
     values = {}
     for mean in (MEANS, set()):  # of flux and flux_mean, the first has the name
-        plain = ((c.name, [word for word in c.words if word not in mean]) for c in reversed(columns) if c not in marked)
-        values |= {stem: name for name, words in plain if (stem := _bare_name(words))}
+        plain = ((c, [word for word in c.words if word not in mean]) for c in reversed(columns) if c not in marked)
+        values |= {stem: c for c, words in plain if (stem := _name_without_error_words(words))}
     pairs = {}
-    for c, stem in ((c, _bare_name(c.words)) for c in marked):
+    for c, stem in ((c, _name_without_error_words(c.words)) for c in marked):
         likely = [stem] if stem in values else [name for name in values if len(stem) > 1 and name.endswith(stem)]
         if len(likely) == 1:
-            pairs[c.name] = values[likely[0]]
+            pairs[c] = values[likely[0]]
     for left, c in itertools.pairwise(columns):
         called = "".join(c.words) in (mark + "".join(left.words) for mark in "des") and not (c.known < 0).any()
         alone = len(c.words) == 1 and c.words[0] in {"error", "err", *ERRORS_ALONE}
         bare = alone and c.distinct > 2 and (c.known > 0).all()
         if called or (bare and left not in marked):
-            pairs[c.name] = left.name
+            pairs[c] = left
     return pairs
 
 
-def key_column(table: Source, id: str) -> str:
+def id_column(table: Source, id: str) -> str:
     """Return the name of the id column of a table that has labels or static columns of series.
 
     It is `id`; or if the table lacks `id`, its only column that looks like an id. `id` may join names of columns by
@@ -1253,61 +1259,60 @@ def propose_objects(source: Source, id: str, label: str | None) -> tuple[str | N
         InputError: no column of ids, or several that look like one ("unknown-column"); what `look` raises for a table
             that it cannot read.
     """
-    key, seen, remarks = key_column(source, id), look(source), Remarks()
+    key, seen, remarks = id_column(source, id), look(source), Remarks()
     ids = {key, *id_parts(key, source.kinds)}
     columns = [c for name, c in seen.items() if name not in ids and c.distinct > 1]
     columns = [c for c in columns if c.dates or not NOTHING.match(c.name)]
-    label, static = _of_series(columns, max((len(c.codes) for c in seen.values()), default=0), label, remarks)
-    return label, static, remarks
+    count = max((len(c.codes) for c in seen.values()), default=0)
+    label = label or _likely_label(columns, count)
+    return label, _likely_static(columns, count, label, remarks), remarks
 
 
-def _of_series(
-    columns: list[Column], count: int, label: str | None, remarks: Remarks
-) -> tuple[str | None, tuple[str, ...]]:
-    """Propose the label and the static columns among columns that have one value per series.
+def _likely_label(columns: Iterable[Column], count: int) -> str | None:
+    """Return the name of the label among columns that have one value for each of `count` series; None without one.
 
-    The label is the first of these that exists:
+    It is the first of these that exists:
 
     - a column of durations next to a status, a column that says how they ended by at most two values (`status_of`);
     - a column that is called like a class or an outcome, such as species or died, with at least two different values,
       and at most half as many as series (two are always allowed).
+    """
+    by_name = {c.name: c for c in columns}
+    for c in by_name.values():
+        status = by_name.get(status_of(c.name, by_name) or "")
+        if c.numeric and not (c.known < 0).any() and status is not None and status.distinct <= 2:
+            return c.name
+    labels = [c for c in by_name.values() if LABEL.fits(c.words) and 1 < c.distinct <= max(2, count // 2)]
+    return min(labels, key=lambda c: LABEL.rank(c.words)).name if labels else None
 
-    Static columns are all others whose cells differ, except
 
-    - those that may give the label away: outcomes, the status, and columns that determine the label;
+def _likely_static(columns: Iterable[Column], count: int, label: str | None, remarks: Remarks) -> tuple[str, ...]:
+    """Return the names of the static columns among columns that have one value for each of `count` series.
+
+    They are all whose cells differ, except
+
+    - the label, and what may give it away: outcomes, the status (`status_of`), and columns that determine the label;
     - ids, dates, times of day, and columns called like a standard error, split or fold;
     - texts or numberings that differ in most series.
 
-    Args:
-        columns: the columns, described by a sample.
-        count: number of series that were seen.
-        label: the label, if the user named it, which is kept; None to propose one.
-        remarks: those on what is doubtful are added to it.
-
-    Returns:
-        The name of the label, or None if no column looks like one; and the names of the static columns.
+    `label` is its column's name, or None. What is doubtful is added to `remarks`.
     """
-    by_name, few = {c.name: c for c in columns}, max(2, count // 2)
-    if label is None:
-        labels = [c for c in columns if LABEL.fits(c.words) and 1 < c.distinct <= few]
-        best = min(labels, key=lambda c: LABEL.rank(c.words)).name if labels else None
-        lasted = (c for c in columns if c.numeric and not (c.known < 0).any())  # with a status of at most two values
-        ended = ((c.name, by_name.get(status_of(c.name, by_name) or "")) for c in lasted)
-        label = next((name for name, status in ended if status is not None and status.distinct <= 2), best)
+    by_name = {c.name: c for c in columns}
     truth, event = by_name.get(label or ""), status_of(label or "", by_name)
-    columns = [c for c in columns if c.name not in (label, event) and not looks_like_id(c.name)]
-    outcomes = [c.name for c in columns if c.distinct > 1 and looks_like_outcome(c.name)]
-    usable = [c for c in columns if c.distinct > 1 and not set(c.words) & NO_FACTS]
-    facts = [c for c in usable if not (c.dates or c.clock or c.name in outcomes)]
+    differing = [c for c in by_name.values() if c.distinct > 1 and c.name not in (label, event)]
+    differing = [c for c in differing if not looks_like_id(c.name)]
+    outcomes = [c for c in differing if looks_like_outcome(c.name)]
+    usable = [c for c in differing if not set(c.words) & NO_FACTS]
+    facts = [c for c in usable if not (c.dates or c.clock or c in outcomes)]
     further = [c for c in facts if c.whole and c.distinct >= max(count, 3) and {*c.words} & NUMBERINGS]  # ids
     many = [c for c in facts if c in further or (c.text and 2 * c.distinct > count)]
     leaks = [c for c in facts if truth is not None and truth.distinct <= c.distinct <= count / 2]
     leaks = [c for c in leaks if count_keys(c.codes, truth.codes) == count_keys(c.codes)]  # pyright: ignore
-    static = tuple(c.name for c in facts if c not in (*many, *leaks))
-    maybe = [c.name for c in usable if label is None and c.names_classes and c.distinct <= few]
+    static = [c for c in facts if c not in (*many, *leaks)]
+    maybe = [c for c in usable if label is None and c.names_classes and c.distinct <= max(2, count // 2)]
     remarks.on(static if label is None else (), "one value per series: --static")
     remarks.on(maybe, "the label?")
-    remarks.on((c.name for c in many), "differs in most series: --static?")
-    remarks.on((c.name for c in leaks), "determines the label")
+    remarks.on(many, "differs in most series: --static?")
+    remarks.on(leaks, "determines the label")
     remarks.on(outcomes, OUTCOME)
-    return label, static
+    return tuple(c.name for c in static)

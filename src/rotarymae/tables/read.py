@@ -26,7 +26,7 @@ from rotarymae.series.mapped import Columns, map_parts
 from rotarymae.series.reading import NO_ZONE, ReadingReport
 from rotarymae.series.tidy import Observations, dataset_fields, offsets_of
 from rotarymae.tables.columns import looks_like_id, looks_like_outcome
-from rotarymae.tables.guess import key_column
+from rotarymae.tables.guess import id_column
 from rotarymae.tables.labels import Facts
 from rotarymae.tables.schema import TableSchema, option
 from rotarymae.tables.source import ID_TEXT, Source, id_parts, open_source, without_headers
@@ -221,7 +221,7 @@ class TableReader:
         for table in (self.source, self.objects):
             names = [name for name in schema.static if (name in self.source.columns) == (table is self.source)]
             if table is not None and names:
-                id = schema.id if table is self.source else key_column(table, schema.id)
+                id = schema.id if table is self.source else id_column(table, schema.id)
                 read = Facts.read(table, id, names, schema.na, most=MAX_CHANGING, floats=True)
                 converted = {
                     name: pc.multiply(column, self.factors[name])  # pyright: ignore
