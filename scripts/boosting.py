@@ -15,7 +15,6 @@ smooth curve of all filters.
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 import warnings
 from dataclasses import replace
@@ -25,8 +24,7 @@ import numpy as np
 from sklearn.metrics import average_precision_score, f1_score, log_loss, roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 
-from rotarymae.partners import BoostedFeatures, boosting
-from rotarymae.partners import features as features_of
+from rotarymae.partners import BoostedFeatures, boosting, light_curves
 from rotarymae.preprocess import StaticColumn, fit_static
 from rotarymae.series import SeriesDataset
 from rotarymae.tables import TableSchema, align_labels, read_table
@@ -81,8 +79,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     boosting.MOST_COPIES = options.copies
     if options.no_curves:
-        features_module = sys.modules[features_of.__module__]
-        features_module.find_sources = lambda *_: None
+        light_curves.find_sources = lambda *_: None
     table = {"mallorn": mallorn, "plasticc": plasticc}[options.table]
     dataset, truth, static = table(options.data, options.redshift)
     dataset = in_magnitudes(dataset) if options.magnitudes else dataset

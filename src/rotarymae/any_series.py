@@ -184,14 +184,15 @@ def fit_processes(
     real: Bool[Tensor, "B N"],
     noise: Float[Tensor, "B N"],
 ) -> Bank:
-    """Fit Gaussian processes to standardised observations, separately to each channel of each series.
+    """Fit Gaussian processes to each channel of each series of standardised observations; return them as a `Bank`.
 
     In series of 2 to 12 channels and at most 320 observations, further processes are fitted to all channels together.
 
     Args:
         times, channels, values: of N observations in each of B series; channels count from 0.
         real: False at padding.
-        noise: variance of each observation's error, divided by the mean of its channel; 1 where errors are unknown.
+        noise: variance of each observation's error, divided by the channel's mean of these variances; 1 where errors
+            are unknown.
     """
     most = int(channels.max()) + 1
     groups = ChannelGroups.of(channels, times, real, most)
@@ -223,12 +224,16 @@ def residuals(values: Tensor, mean: Tensor, log_std: Tensor) -> Tensor:
 
 
 def _with_joint(bank: Bank, times: Tensor, channels: Tensor, values: Tensor, real: Tensor, noise: Tensor) -> Bank:
-    """Fit further Gaussian processes to all channels of a series together, and return the bank with them.
+    """Fit further Gaussian processes to all channels of a series together, and return `bank` with them added.
 
-    They are fitted to series of 2 to 12 channels and at most 320 observations; if there are none, the bank is returned
-    unchanged. In these series the prediction of an observation from the others (`left_out`) becomes a mixture: that
-    from its own channel, and that from all channels. The other arguments, each [B, N], describe the observations to
-    which the bank was fitted, as in `fit_processes`; `real` is False at padding.
+    They are fitted to series of 2 to 12 channels and at most 320 observations; if there are none, `bank` is returned
+    unchanged. In these series the prediction of an observation from the others (`left_out`) becomes a mixture of two:
+    that from its own channel, and that from all channels.
+
+    Args:
+        bank: the processes that were fitted to each channel alone.
+        times, channels, values, real, noise: [B, N], the observations to which they were fitted, as in `fit_processes`;
+            `real` is False at padding.
     """
     groups, count = bank.groups, real.sum(1)
     observed = (groups.lookup >= 0).sum(1)
@@ -428,7 +433,7 @@ class AnySeries(MaskedAutoencoder):
     """
 
     def __init__(self, config: RoMAEConfig) -> None:
-        """Build the encoder, the decoder and the `Correction` of the processes' predictions; set initial weights.
+        """Build the encoder, decoder and `Correction` of the Gaussian processes' predictions; set initial weights.
 
         Raises:
             InputError: unless the configuration has 2 axes, 1 feature, 7 further inputs, likelihood="student_t", and no

@@ -166,7 +166,7 @@ class Calibration(nn.Module):
         log_errors: Float[Tensor, " n"] | None = None,
         sides: Float[Tensor, " n"] | None = None,
     ) -> None:
-        """Fit the buffers other than `season`, in place, to n hidden values and the model's predictions of them.
+        """Fit all buffers but `season` (the period), in place, to n hidden values and the model's predictions of them.
 
         - First the weights of the model and of simple methods (such as the straight line between neighbours) are fitted
           by squared errors. A limit ("<5") has an error only if the mean contradicts it.
@@ -183,8 +183,8 @@ class Calibration(nn.Module):
             output: number of each value's pair of channel and value column, from `surroundings.output_numbers`.
             truth: the hidden values, standardised.
             weights: the number of independent values that each counts as.
-            learnt: 1 where the model was trained on the series, 0 elsewhere. How the model's errors differ there is
-                fitted as well, and not stored.
+            learnt: 1 where the model was trained on the series, 0 elsewhere. The difference that this makes is fitted
+                as well, but not stored.
             log_errors: logarithms of the values' standard errors, standardised; None where unknown.
             sides: -1 where `truth` is only an upper limit of the value, 1 where it is a lower one, 0 elsewhere; None
                 where none is.
@@ -263,16 +263,16 @@ class Calibration(nn.Module):
         """Fit some columns of `knots` and `offsets`, and `freedom`, by L-BFGS, and store them.
 
         The sum of a loss and penalties is minimised; these keep coefficients smooth over distance, and near the prior.
-        During the fit each channel has one trait (number) more than the stored T: 1 for series that the model was
-        trained on, else 0. The coefficients of this trait say how the model's errors differ there. They are returned,
-        but not stored.
+        During the fit there is one trait (a number that describes the channel of a series) more than the stored T: 1 if
+        the model was trained on the series, else 0. It takes up how the model's errors differ in such series. Its
+        coefficients are returned, but not stored.
 
         Args:
-            loss: called with (knots, offsets, freedom); returns a scalar.
+            loss: called with (knots, offsets, freedom), shaped as below, freedom [3]; returns a scalar.
             columns: which of the C coefficients of a prediction are fitted; the others stay as stored.
 
         Returns:
-            knots: [3, K, T + 1, C], the coefficients by region, log distance and trait.
+            knots: [3, K, T + 1, C], the coefficients by region, knot of log distance, and trait, the added trait last.
             offsets: [outputs, C], what is added to them for each pair of channel and value column.
         """
         gap = torch.zeros_like(self.knots[:, :, :1])
@@ -371,16 +371,17 @@ def student_t(
 def calibrate(
     pipeline: Pipeline, unseen: SeriesDataset, learnt: SeriesDataset | None = None, seed: int = 0
 ) -> Calibration:
-    """Fit a calibration to a trained model's errors at observations hidden from it: stretches, and ends of series.
+    """Fit a `Calibration`, which improves predictions and their bands, to a model's errors at hidden values.
 
-    The pipeline is not changed. The calibration stays unfitted if no series has two observations.
+    Stretches and ends of series are hidden and predicted. The pipeline is not changed. If no series has two
+    observations, the calibration is returned unfitted.
 
     Args:
         pipeline: has a trained autoencoder of series; InputError is raised for another.
         unseen: series held out of training; the training series, if none were held out.
-        learnt: the training series, if `unseen` are others; else None. The model's errors on the training series are
-            fitted as well. How much smaller they are is also fitted, but not stored. The season (period) is determined
-            from `learnt`, or if that is None from `unseen`; with axes besides time and channel there is none.
+        learnt: the training series, if `unseen` are others; else None. The model's errors on them are used, too. How
+            these differ from errors on `unseen` is fitted, but not stored. The season (period) is that of `learnt`, or
+            of `unseen` if `learnt` is None; there is none with axes besides time and channel.
         seed: for the draws of series and of what is hidden.
     """
     model, preprocessor = pipeline.require_autoencoder(), pipeline.require_series()
@@ -417,9 +418,10 @@ def hidden_values(pipeline: Pipeline, dataset: SeriesDataset, season: float, see
 
         - 0: how many independent values it counts as;
         - 1: the parameters of the distribution that the model predicts, float64;
-        - 2 to 5: what lies around it, by field of `Surroundings`: predictions of simple methods, distance to the
-          nearest observation, region and traits of its channel;
-        - 6: the number of its pair of channel and value column, from 0, as `outputs` counts them;
+        - 2 to 5: the four fields of `Surroundings`: predictions of simple methods; distance to the nearest observation;
+          region (whether it lies between two observations, beyond the first or last, or there are none); and traits,
+          numbers that describe its channel;
+        - 6: the number of its pair of channel and value column, from 0, as `output_numbers` returns it;
         - 7: the true value, standardised;
         - 8: the side of the limit that it is ("<5": -1, ">5": 1), and 0 for a measured value;
         - 9: the logarithm of its standard error, standardised; only if the preprocessor reads standard errors.
@@ -491,10 +493,10 @@ def representatives(group: Int[Tensor, " n"]) -> tuple[Int[Tensor, " m"], Float[
 
 
 def _sample(dataset: SeriesDataset, hidden: float, seed: int) -> SeriesDataset:
-    """Draw series of a data set at random, so many that about `hidden` of their values are hidden in a pass.
+    """Draw whole series at random, so many that hiding a quarter of each hides about `hidden` values in all.
 
-    A pass hides a quarter of the values. At least one series is drawn, and all if there are too few. The series keep
-    their order. `seed` is that of the draw.
+    At least one series is drawn, and all if they have too few values. The series keep their order. `seed` fixes what is
+    drawn.
     """
     order = np.random.default_rng(seed).permutation(len(dataset))
     hides = np.cumsum(dataset.lengths[order]) * len(dataset.value_names) * HIDDEN_BY_EACH

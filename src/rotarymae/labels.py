@@ -175,7 +175,8 @@ class ClassLabels(Target):
     def objective(self, model: Classifier | Regressor, encoded: np.ndarray, config: FitConfig) -> Objective:
         """Return the objective of fine-tuning: a module that holds the classifier and computes its cross-entropy.
 
-        In evaluation the logits are divided by the best of several temperatures (`Supervised`, tempered).
+        In evaluation mode it is computed at several temperatures, by which the logits are divided. The smallest mean
+        over the data counts (see `Supervised`), because the logits are divided by a temperature after training.
 
         Args:
             model: the classifier to train.
@@ -221,10 +222,10 @@ class ClassLabels(Target):
 
     @classmethod
     def averaged(cls, each: Sequence[Self]) -> Self:
-        """Return the labels of the first of several models, with the geometric mean of the models' class weights.
+        """Return the labels for an average of several models' probabilities.
 
-        They decide classes from the average of the models' probabilities. A model without weights counts as 1 for each
-        class. If no model has weights, the first's labels are returned.
+        They are the labels of the first model, with the geometric mean of the models' class weights. A model without
+        weights counts as having the weight 1 for each class. If no model has weights, the first's labels are returned.
 
         Args:
             each: the labels of each model, all with the same classes.

@@ -95,9 +95,9 @@ class Likelihood(ABC):
     def widen(
         self, parameters: Float[Tensor, "*shape P"], log_variance: Float[Tensor, "*#shape"], normal: bool = True
     ) -> Float[Tensor, "*shape P"]:
-        """Return the parameters of each value's distribution with independent noise of mean 0 added; the mean stays.
+        """Add independent noise of mean 0 to each value's distribution; return its new parameters. The mean stays.
 
-        Without a spread they are returned as they are.
+        A likelihood without a spread (P = 1) returns `parameters` unchanged.
 
         Args:
             parameters: P of each value's distribution.
@@ -353,7 +353,7 @@ class StudentT(Density):
         Args:
             parameters: P = 3 for each value: mean, log squared scale, and degrees of freedom before the softplus.
             log_variance: logarithm of the variance of the noise, for all values or for each.
-            normal: True for normal noise, with which the degrees of freedom grow, so that tails get lighter.
+            normal: True for normal noise: the degrees of freedom grow, so that tails get lighter. False keeps them.
         """
         # Tails get lighter as in a sum with a normal variable: by the squared ratio of the variances, of freedom - 2.
         mean, model_log_variance = parameters[..., 0], self.log_variance(parameters)

@@ -55,10 +55,11 @@ class Masking:
             tokens: the batch, B rows of N tokens; axis 0 of positions is time, and the last of several axes is the
                 channel.
             noise: function from n to uniform random numbers [B, n] in [0, 1); None means torch's global generator.
-            phase: a number from 0 to 1 for each epoch, by which rows of nearly equal length hide nearly equal shares;
-                a batch of such rows then has little padding. The share is low + (high - low) · `_wave`(log2(tokens of
-                the row) + phase), where (low, high) is `ratio`. Phases that differ between epochs give a row different
-                shares. None draws each row's share at random. There is no effect if `ratio` is one number.
+            phase: makes the share that a row hides depend on its length, so that rows of nearly equal length hide
+                nearly equal shares, and a batch of them has little padding. Give another number from 0 to 1 in each
+                epoch, so that a row gets other shares. The share is low + (high - low) · `_wave`(log2(tokens of the
+                row) + phase); (low, high) is `ratio`, and `_wave` a triangle wave from 0 to 1. None draws each row's
+                share at random. There is no effect if `ratio` is one number.
 
         Raises:
             InputError: kind "channels" for tokens with one position axis.

@@ -143,10 +143,10 @@ def write_config(folder: Path, content: dict[str, Any]) -> None:
 
 
 def read_config(folder: Path, version: int) -> dict[str, Any]:
-    """Read config.json, check it and the pipeline's files against its checksums, and return it without "files".
+    """Read config.json, check it and the pipeline's files against the checksums in it, and return its other content.
 
-    Checked are model.safetensors, which must exist, and the files in the folder "partners"; other files in the folder,
-    such as the model card, are ignored.
+    The checksums are its entry "files". Checked are model.safetensors, which must exist, and the files in the folder
+    "partners"; other files in the folder, such as the model card, are ignored.
 
     Args:
         folder: a saved pipeline.

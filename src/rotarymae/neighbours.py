@@ -54,8 +54,8 @@ def observe(visible: Tokens, features: int) -> Observed:
         features: number V of values at the start of each token; further inputs are not read.
 
     Returns:
-        The observations in B = S · V rows, one for each feature: first the V rows of the first series. Each of the N
-        observations of a row is one number (W = 1); missing ones are at the end of the row.
+        The observations in B = S · V rows, one row for each feature of each series; the V rows of the first series come
+        first. A row has E = N observations of one number each (the fields' last size, W, is 1), with missing ones last.
     """
     values, real = (
         part[..., :features].transpose(1, 2).flatten(0, 1) for part in (visible.values, visible.observed_values)
@@ -187,9 +187,10 @@ class NeighbourHead(nn.Module):
     """
 
     def __init__(self, embed_dim: int, features: int, outputs: int) -> None:
-        """Build the layers that compute what is added to the straight line between neighbours.
+        """Build the layers that correct the straight line between the neighbours of a query (a position to predict at).
 
-        They are a small network, which reads the neighbours, and a linear layer. `initialise` sets their weights.
+        Neighbours are the nearest visible observations of the query's channel, before and after it. A small network
+        reads them and the decoder's token; a linear layer reads the token alone. `initialise` sets the weights.
 
         Args:
             embed_dim: width D of the decoder's tokens.

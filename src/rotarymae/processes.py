@@ -163,9 +163,9 @@ def fit_kernels(
         noise: noise variance of each observation, divided by the channel's mean noise variance; 1 where unknown.
 
     Returns:
-        The fitted processes; and D = 7 float32 numbers that describe each channel. These are means, weighted by the
-        kernels' weights: six of `KERNEL_DESCRIPTORS`, over all kernels; the last of the log squared amplitude, over the
-        kernels that the processes keep.
+        The fitted processes; and D = 7 float32 numbers that describe each channel, all averages with the kernels'
+        weights. Six are the columns of `KERNEL_DESCRIPTORS`, averaged over all kernels. The last is the log squared
+        amplitude, averaged over the kernels that the processes keep.
     """
     values = values * real
     periods = find_periods(times, values, real)
@@ -183,14 +183,17 @@ def _fit(
     noise: Float[Tensor, "U n"],
     periods: Float[Tensor, "U 2"],
 ) -> tuple[Fitted, Float[Tensor, "U D"]]:
-    """Do the work of `fit_kernels` for U channels, so few that their matrices fit into a processor's cache.
+    """Fit a Gaussian process per kernel to each of U channels, and weigh the kernels, for `fit_kernels`.
 
-    `fit_kernels` describes what is returned.
+    The channels are so few that their matrices fit into a processor's cache.
 
     Args:
         times, values, noise: n observations of each channel, scaled as for `fit_kernels`; values are 0 at padding.
         real: False at padding.
         periods: two of each channel, from `find_periods`.
+
+    Returns:
+        The fitted processes and D = 7 numbers for each channel, as `fit_kernels` returns them.
     """
     n = times.shape[1]
     both = (real[:, :, None] & real[:, None, :]).double()
@@ -379,8 +382,9 @@ def find_periods(
 def answer(fitted: Fitted | Joint, times: Float[Tensor, "U m"], channels: Int[Tensor, "U m"] | None = None) -> Answer:
     """Predict observations at m times for each of U rows, by Gaussian processes that were fitted to these rows.
 
-    The fields of the result are [U, m]: means, and natural logarithms of standard deviations. The noise of a predicted
-    observation is the mean noise of its channel.
+    All fields of the result are [U, m], see `Answer`: the mean, log standard deviations (natural logarithms) with and
+    without noise, and how far single kernels differ. The noise of a predicted observation is the mean noise of its
+    channel.
 
     Args:
         fitted: processes of U single channels (`Fitted`), or of all channels of U series together (`Joint`).
@@ -568,7 +572,8 @@ def fit_joint(
 def mix(first: Answer, second: Answer, share: Float[Tensor, "*shape"]) -> Answer:
     """Combine two predictions for the same times into that of their mixture.
 
-    The farther the two means are apart, the larger are the standard deviations of the result, and its `kernel_spread`.
+    Each variance of the result is the weighted mean of both variances, plus a part that grows with the distance of the
+    two means. The spread of the predictions of single kernels, `kernel_spread`, grows likewise.
 
     Args:
         first, second: the predictions; all their fields have the same shape.
@@ -611,16 +616,17 @@ def _coupled(
     amplitude: Float[Tensor, "R 3 C"],
     correlation: Float[Tensor, "R 2 C C"],
 ) -> Float[Tensor, "R q a b"]:
-    """Return the covariances of a values with b values in each of R series, without noise, under q = 6 joint kernels.
+    """Return the covariances between two sets of values in each of R series, without noise, for q = 6 kernels.
 
-    A kernel has one of 3 shapes (functions of time) and one of 2 correlation matrices; those of the first shape come
-    first. Each channel has an unknown mean and an unknown slope, which add to the covariances; slopes of correlated
-    channels are correlated.
+    The left set has a values, the right set b values, of any channels. A kernel combines one of 3 shapes (functions of
+    time) with one of 2 matrices of correlations between channels; the kernels of the first shape come first. Each
+    channel has an unknown mean and an unknown slope, which add to the covariances; slopes of correlated channels are
+    correlated.
 
     Args:
-        distance: times between the a and b values.
+        distance: absolute differences between the times of the left and of the right values.
         slope: covariances that the unknown slope adds, at a squared amplitude of 1.
-        left, right: numbers of the channels of the a and of the b values, from 0.
+        left, right: channel number of each left and of each right value, from 0.
         index: numbers of the 3 shapes, from 0.
         periods: two of each series, for the periodic shapes.
         amplitude: squared amplitude of each of C channels with each shape.

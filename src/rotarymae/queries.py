@@ -41,7 +41,8 @@ class WindowBlend(NamedTuple):
         Windows are the overlapping pieces in which a model reads long series.
 
         Args:
-            answers: the m predictions, [m, V, P], in the order of `query`: P numbers for each of V values.
+            answers: [m, V, P], P numbers for each of V values; answers[i] is a prediction for the query
+                `self.query[i]`.
         """
         order = np.argsort(self.query, kind="stable")
         first = np.flatnonzero(np.diff(self.query[order], prepend=-1))
@@ -279,10 +280,14 @@ class QueryTable:
     def laid_out(self, answers: pa.Table) -> pa.Table:
         """Return predictions laid out as this table of times: with its rows, column names and further columns.
 
-        If this table has no column of channels, each of its rows is repeated for each channel. Ids, times and channels
-        keep their cells, unless they are texts: these are replaced by the cells of `answers`, in which numbers are
-        numbers and dates name their zone. But dates with a separate column of times of day stay. A further column keeps
-        its cells; texts that are all numbers become numbers. It is left out if a column of predictions has its name.
+        If this table has no column of channels, each of its rows is repeated for each channel. The columns are
+
+        - ids, times and channels: they keep their cells, except columns of texts, which are replaced by those of
+          `answers`, in which numbers are numbers and dates name their zone. Texts of dates are kept if their times of
+          day have a column of their own (`clock`);
+        - the predictions;
+        - the further columns of this table: they keep their cells, but texts that are all numbers become numbers. A
+          column with the name of a column of predictions is left out.
 
         Args:
             answers: a table with ids in its first column, then "time" and, if there are channels, "channel", then

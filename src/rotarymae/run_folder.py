@@ -165,8 +165,9 @@ def write_tables(outcome: Outcome, out: Path) -> None:
     """Write predictions, embeddings and interpolations of a run as Parquet files; what the run lacks is not written.
 
     The first column of each file is the id of the series.
-    - predictions.parquet has a row per series: "part" of the split ("train", or "fold 1" and so on); in a run with
-      labels also "label", empty without one (of times to an event also "event"), and the `prediction_columns`;
+    - predictions.parquet has a row per series. "part" is its part of the split ("train", or "fold 1" and so on). A run
+      with labels adds "label", empty for a series without one, and the `prediction_columns`. If labels are times to an
+      event, "event" says whether it was observed;
     - embeddings.parquet has a row per series;
     - interpolations.parquet has a row per observation that was hidden to score the model: the `interpolation_columns`,
       and NAME_observed, the observed value, empty for a limit (known only to lie above or below it).

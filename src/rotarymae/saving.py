@@ -94,8 +94,8 @@ def write(pipeline: Pipeline, folder: Path, note: str, license: str) -> None:
         license: licence of the model, such as "cc-by-4.0".
 
     Raises:
-        InputError: a licence of other characters than letters, digits, dots and hyphens; a folder that holds other
-            things than a saved pipeline, a file, or a link.
+        InputError: a licence with characters other than letters, digits, underscores, dots and hyphens; a `folder` that
+            is a file or a link, or that holds anything but a saved pipeline.
         OSError: the folder cannot be written; it is then as before.
     """
     folder = Path(folder)

@@ -85,9 +85,10 @@ def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> 
 
     Args:
         outcome: has the true labels, and in `predicted` the network's predictions of all series. It is changed in
-            place. `predicted` becomes the predictions of all series by the method that the fit chose; those of
-            validation series are by a training without them. `baselines` (the other methods' predictions of the scored
-            series), `half_widths` and, in `metrics`, the name of the task, "intervals" and "predictor" are set.
+            place. `predicted` becomes the predictions of all series by the method that the fit chose; for validation
+            series it was trained without these series. `baselines` (the predictions of the scored series by the other
+            methods and the constant), `half_widths` and, in `metrics`, the name of the task, "intervals" and
+            "predictor" are set.
         labels: labels of the pipeline: its classes, the scale of its numbers, or the intervals of times to an event.
         reporter: shows progress, and which method predicts; warns of classes that no scored series has.
     """
@@ -185,8 +186,8 @@ def evaluate_predictions(
     Args:
         pipeline: has all of these methods.
         dataset: S series or arrays.
-        targets: labels [S], of times to an event a structured array; None or NaN for a series without one. Or numbers
-            [S, outputs].
+        targets: labels [S], None or NaN for a series without one; for times to an event a structured array [S]; or
+            numbers [S, outputs].
         on_step: called with (batches done, batches in all), for progress bars; None for none.
         spans: {name: time span, in the unit of times}. For each, series are cut off that long after `since`, and
             predicted again. None for no early scores.
@@ -194,11 +195,15 @@ def evaluate_predictions(
             early scores.
 
     Returns:
-        A dictionary with "series" (numbers of series with and without a label), "scored_on" ("labelled"), "noun"
-        ("series" or another), the name of the task ({method: {metric: value}}), "intervals" (bootstrap intervals of the
-        metrics of the method that predicts) and "predictor" (which method this is, and why). With early scores it has
-        "early", a dictionary: "series", the number of series; "left_out", the number without a time `since`; and "at",
-        {name of a span: {method: {metric: value}}}.
+        A dictionary with these keys:
+
+        - "series": {"labelled": number of series with a label, "unlabelled": number without}.
+        - "scored_on": "labelled". "noun": "series" or another word for them.
+        - The name of the task, such as "classification": {method: {metric: value}}.
+        - "intervals": bootstrap intervals of the metrics of the method that predicts.
+        - "predictor": which method predicts, and why.
+        - "early", only with early scores: {"series": number of labelled series with a time `since`, "left_out": number
+          without, "at": {name of a span: {method: {metric: value}}}}.
 
     Raises:
         InputError: a model without a head; another number of labels than series; an unknown class; no label at all;
@@ -522,7 +527,8 @@ def evaluate_forecasts(
         on_step: called with (batches done, batches in all), for progress bars; None for none.
 
     Returns:
-        {name of a column of values: row}, with the errors of each method in a row, as `compare_at_hidden` returns them.
+        {name of a column of values: row}. The entry "methods" of a row is {method: {error: number}}, such as the root
+        mean squared error of standardised values. `compare_at_hidden` lists all entries, with their units.
 
     Raises:
         InputError: no observation lies within the horizon after any of these times; the model predicts no values.

@@ -30,12 +30,12 @@ class Season(NamedTuple):
 
 
 def find_season(dataset: SeriesDataset) -> Season:
-    """Return the period after which series repeat themselves, from the autocorrelation of their first value column.
+    """Return the period after which series repeat themselves: as a time, and as a number of median gaps.
 
-    Times are rounded to multiples of the median gap, and a straight line is subtracted from each channel. Then the
-    autocorrelation is averaged over the channels (at most 200) of the 50 longest series; the weight of a channel is the
-    number of its pairs of observations. If there is no clear peak, or too few observations for one, the result is
-    `Season()`, of zeros.
+    It is computed from the autocorrelation of the first value column. Times are rounded to multiples of the median gap,
+    and a straight line is subtracted from each channel. Then the autocorrelation is averaged over the channels (at most
+    200) of the 50 longest series; the weight of a channel is the number of its pairs of observations. If there is no
+    clear peak, or too few observations for one, both numbers are 0.
     """
     curves = _longest(dataset)
     gaps = [float(np.median(np.diff(times))) for times, _ in curves]

@@ -154,7 +154,7 @@ class Fold:
     column: SplitColumn | None = None
 
     def __post_init__(self) -> None:
-        """Raise InputError for a column that names the parts, because folds are drawn instead."""
+        """Raise InputError if the column names the part of each series, such as "train", as folds are drawn."""
         if self.column is not None and self.column.named_parts() is not None:
             raise InputError(
                 f"the column {self.column.name!r} names the parts of the split (such as train), but a cross-validation "
@@ -394,9 +394,9 @@ def latest(number: np.ndarray, share: float) -> int:
 def split_off(rows: np.ndarray, classes: np.ndarray | None, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Draw a random share of series; return (rest, part), the indices of those not drawn and of those drawn.
 
-    Each class has the same share of both, as nearly as whole series allow. Classes are ignored if there are more of
-    them than series in the rest or in the part. Then each class that the rest lacks gets a series from the part there,
-    because a class without training series cannot be learnt; with few series the part may become empty.
+    The draw is stratified: each class has about the same frequency in both. Classes are ignored if there are more of
+    them than series in the rest or in the part. If a class is then missing in the rest, one of its series moves there
+    from the part, because a class without training series cannot be learnt. With few series the part may become empty.
 
     Args:
         rows: indices of the series to draw from. Both results have them in this order.
@@ -405,7 +405,7 @@ def split_off(rows: np.ndarray, classes: np.ndarray | None, share: float, seed: 
         seed: for the draw.
 
     Raises:
-        InputError: too few series for two parts.
+        InputError: too few series for the rest and the part to have one each.
     """
     from sklearn.model_selection import train_test_split
 

@@ -128,17 +128,18 @@ def a_season_away(
     (`start`, `end`).
 
     For a query before the first or after the last observation, `start` and `end` are both the time of that observation.
-    The second method then adds to the line the change of the values, a season away, from that time to the query's. A
-    query more than one season away skips further whole seasons, and their duration times the mean slope is added.
+    The second method then predicts the value there (`line`), plus how much the values changed, a season away, from
+    that time to the query's. If the query is more than a season away from the observations, both methods
+    skip the whole seasons without observations. The second adds the change by the mean slope over the skipped time.
 
     Both predictions are averages over four seasons: the nearest two earlier and the nearest two later. A season weighs
     more if observations are close to the times that are looked up in it, and next to nothing if it has none there.
 
     Args:
-        observed: the visible observations, in B rows of W numbers.
+        observed: the visible observations in B rows, W numbers for each.
         times, channel: positions of the queries.
-        features: number of consecutive rows that belong to one series. Whole seasons before the first or after the last
-            observation in any of these rows are skipped.
+        features: number of consecutive rows that belong to one series, one row for each feature (value of a token).
+            Whole seasons before the first or after the last observation in any of these rows are skipped.
         season: the period, in units of position, more than 0.
         start, end: times of the observations before and after each query; equal beyond the last or first one.
         line: value at the query on the straight line between these two; the second prediction where no season was
@@ -229,18 +230,18 @@ def traits(observed: Observed) -> tuple[Float[Tensor, "B E W"], ...]:
 def _surroundings_in_space(visible: Tokens, positions: Float[Tensor, "B M A"], features: int) -> Surroundings:
     """Describe what was observed near queries (positions to predict at) of series that have places as well as times.
 
-    Only the nearest token counts here. For each value it is the one with the smallest Euclidean distance, over all axes
-    of position, among those in which the value was observed. As `guesses`, all simple methods give its value; `region`
-    is `BETWEEN`. If the value was never observed, `guesses` and `distance` are 0, and `region` is `NOWHERE`. `traits`
-    are always 1, 0, 0, 0.
+    Each value is described by one token: the nearest in which it was observed, by Euclidean distance over all axes of
+    position. The fields of the result are
+
+    - guesses: the value in this token, for all simple methods alike; 0 if the value was never observed;
+    - distance: the distance to this token; 0 if the value was never observed;
+    - region: `BETWEEN`, or `NOWHERE` if the value was never observed;
+    - traits: always 1, 0, 0, 0.
 
     Args:
         visible: the visible tokens of B series.
         positions: of M queries for each series, on the A axes of the tokens.
         features: number V of values at the start of a token.
-
-    Returns:
-        The fields that `Surroundings` explains.
     """
     away = torch.cdist(positions.float(), visible.positions.float())
     seen = visible.observed_values[..., :features].unbind(-1)

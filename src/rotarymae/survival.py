@@ -128,13 +128,14 @@ class EventTimes(Target):
 
     @classmethod
     def fit(cls, targets: np.ndarray) -> Self:
-        """Choose the intervals from training targets, so that each has about as many observed events.
+        """Choose the intervals from training targets, so that all have about the same number of observed events.
 
         There is an interval for every ten events, but at least 1 and at most 20; fewer if many events are at one time.
         The last interval ends at the last event.
 
         Args:
-            targets: structured array [S] of events and durations, an event after the time 0 among them (see `check`).
+            targets: structured array [S] of events and durations, with at least one event after the time 0 (see
+                `check`).
         """
         known = _event_times(targets)
         times = known["time"][known["event"]]

@@ -602,8 +602,9 @@ def pretrain(
             "auto"), on_step (called with steps done, steps in all, loss) and on_resume (called with a sentence).
 
     Returns:
-        The result: its pipeline has the first network, and `others` the further networks. Its losses are those of the
-        first, but with the seconds of all; `pretrained_on` is the number of all series. The split is not set.
+        The result. `pipeline` has the first network, and `others` the further networks. `pretraining` has the losses of
+        the first network, and the seconds that all of them took. `pretrained_on` is the number of series in `dataset`,
+        those left out included. The split is not set.
 
     Raises:
         InputError: an option that does not fit the data; data with other columns or channels than those of `start`; a

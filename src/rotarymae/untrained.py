@@ -132,7 +132,7 @@ class BesideLine:
     line: float
 
     def __str__(self) -> str:
-        """Return a sentence, without full stop, on the errors of model and line and whether training may pay."""
+        """Return a text, without full stop: how model and straight line compare, and whether training may pay."""
         said = (
             f"with a tenth of the observations of {self.compared:,} series hidden, the median error is "
             f"{self.error:.2g} of a series' spread, and the straight line's {self.line:.2g}"

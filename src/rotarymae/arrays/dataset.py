@@ -288,10 +288,11 @@ def as_arrays(data: Any, patch_size: int | Sequence[int] | None, sample_rate: in
 
 
 def patch_shape(patch_size: int | Sequence[int], axes: int | None = None) -> tuple[int, ...]:
-    """Return the patch size as a tuple of whole numbers, one per axis; a single number is that of each axis.
+    """Return the patch size as a tuple of whole numbers, one for each axis.
 
-    `axes` is the number of axes; None accepts any, and takes a single number for two. Raises InputError for another
-    number of axes, or for anything but whole numbers. Numbers below 1 are not refused.
+    A single number n stands for every axis: with `axes` 3 it becomes (n, n, n). If `axes` is None, a single number
+    becomes (n, n), and a sequence may have any length. Raises InputError for another number of axes, or for anything
+    but whole numbers. Numbers below 1 are not refused.
     """
     try:
         numbers = patch_size if isinstance(patch_size, Sequence | np.ndarray) else (patch_size,) * (axes or 2)

@@ -160,10 +160,10 @@ def interpolate_command(
 ) -> None:
     """Predict values at any times, with standard deviations and 68 and 95 % bands, and write them to a file.
 
-    For example: rotarymae interpolate run new.csv --times 0 0.5 1 --out values.csv. A table alone (rotarymae
-    interpolate new.csv --out values.csv) is answered by any-series, which was trained on random functions. Give at most
-    one of --at, --times and --grid. Bands are those of observations, noise included. Those of a model that was trained
-    with --errors are of the curve without noise, unless the table of --at has these columns of errors.
+    For example: rotarymae interpolate run new.csv --times 0 0.5 1 --out values.csv. If no model is named (rotarymae
+    interpolate new.csv --out values.csv), the shipped model any-series predicts, which was trained on random functions.
+    Give at most one of --at, --times and --grid. Bands are for observations, noise included. If the model was trained
+    with --errors, bands are for the curve without noise, unless the table of --at has these columns of errors.
 
     Args:
         out: New .csv or .parquet file: id, time, channel, mean, standard deviation and bands of each value, distance to

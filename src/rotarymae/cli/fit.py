@@ -214,6 +214,8 @@ def _read_table(
 ) -> tuple[series.SeriesDataset, Any, SplitColumn | None, dict[str, Any], np.ndarray | None]:
     """Read the table of observations, its labels and the columns of --split-by and --first, as the options say.
 
+    The column of --first holds flags: --early counts from the first time at which a series' flag is not 0.
+
     Args:
         table, columns, labels: the table of observations, and the options on its layout and labels.
         config: the options of the fit. They name the static columns and, without `start`, the columns of errors.
@@ -224,15 +226,15 @@ def _read_table(
     Returns:
         The data set; the labels in the order of its series, or None; the column of --split-by, or None; the layout of
         the table to be kept with the model, {field of `TableSchema`: value}, in which "objects" is None; and, with
-        --first, the time of the first flag of each series, NaN without one; None without --first.
+        --first, this first time for each series, NaN if its flag is always 0; None without --first.
 
     Raises:
-        InputError: options that exclude each other; a table or labels that cannot be read; no series with a flag.
+        InputError: options that exclude each other; a table or labels that cannot be read; flags that are 0 everywhere.
 
     Warns:
-        InputWarning: series without a flag; rows that are left out; channels whose values never change; a label that
-            looks like durations, next to a column that seems to say which of them were cut short (censored), without
-            --event or --task classification.
+        InputWarning: series whose flag is always 0; rows that are left out; channels whose values never change; a label
+            that looks like durations, next to a column that seems to say which of them were cut short (censored),
+            without --event or --task classification.
     """
     known = None if start is None else start.require_series()
     errors = config.errors if known is None else known.errors

@@ -31,9 +31,10 @@ DESCRIBED_OBSERVATIONS = 1 << 22  # observations of a table larger than memory w
 
 
 def info_command(table: Positional[TablePath], columns: Columns) -> None:
-    """Print what is in a table, without training: what each column is taken for, series, gaps, first rows, a command.
+    """Print how a table is read, without training: the role of each column, the series, their gaps, and the first rows.
 
-    For example: rotarymae info observations.csv. Columns that no option names are proposed.
+    For example: rotarymae info observations.csv. Roles are proposed for columns that no option names. The rotarymae fit
+    command that trains a model on the table comes last.
 
     Args:
         table: The observations, one per row: a file, a folder of files, a quoted pattern, or - for standard input.

@@ -140,7 +140,8 @@ class LabelColumn:
 
         Args:
             dataset: the series.
-            layout: of the table of observations; its id column, table of objects and words for missing cells count.
+            layout: how the table of observations is read. Its id column, the table of --objects (one row per series)
+                and the words for missing cells are used.
             table: the table of observations. `source` says which table each column is read from.
 
         Returns:
@@ -150,7 +151,7 @@ class LabelColumn:
             names labels.
 
         Raises:
-            InputError: a column that no table has, or, without --labels, that is a static column, too; labels that
+            InputError: a column that no table has; without --labels, a label that is also a static column; labels that
                 match no series; a series with two labels; durations or events that cannot be used.
 
         Warns:
@@ -179,9 +180,13 @@ class LabelColumn:
             table: the path of the table of observations.
 
         Returns:
-            The opened table, and the name of its column of ids. For the table of observations it is the id of `layout`,
-            for the others --label-id; whether it exists is not checked. If --label-id is not given, it is for the
-            others the id of `layout` if they have it, else the only column that looks like an id.
+            The opened table, and the name of its column of ids:
+
+            - For --labels and --objects it is --label-id. If that is not given, it is the id of `layout` if the table
+              has such a column, else the table's only column that looks like an id.
+            - For the table of observations it is the id of `layout`.
+
+            Whether --label-id, or the id of the table of observations, exists is not checked.
 
         Raises:
             InputError: no table has the column ("unknown-column"); without --label-id, no column of --labels or

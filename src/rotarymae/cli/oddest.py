@@ -19,7 +19,8 @@ AROUND = 100  # observations of the same channel that are drawn on either side; 
 def draw_oddest(scores: Path, picture: Path) -> None:
     """Draw the oddest observations and stretches of a file of scores, at most three of each, as a PNG picture.
 
-    No picture is written if no observation has a score. Raises OSError if a file cannot be read or written.
+    A stretch is a run of neighbouring observations that are odd together, such as a jump or a drift. No picture is
+    written if no observation has a score. Raises OSError if a file cannot be read or written.
 
     Args:
         scores: a .csv or .parquet file that `rotarymae anomalies` has written. If it has several columns of values,
@@ -45,16 +46,17 @@ def _read_csv(path: Path) -> pa.Table:
 
 
 def _oddest(table: pa.Table, value: str, column: str, noun: str) -> Iterator[plots.Excerpt]:
-    """Yield the three observations or stretches with the highest scores, the highest first, to be drawn.
+    """Yield excerpts around the three observations with the highest scores, to be drawn, the highest first.
 
-    Each comes with up to 100 observations of the same series and channel on either side. The next ones are looked for
-    outside of these, and observations without a score are not used, so that fewer than three may be yielded.
+    An excerpt is the observation with up to 100 observations of the same series and channel on either side.
+    Observations that are at most 100 away from one chosen before, or have no score, are not chosen: there may be fewer
+    than three.
 
     Args:
         table: what `rotarymae anomalies` has written, a row per observation; limits are marked in a column VALUE_limit.
         value, column: names of the columns of values and of scores.
-        noun: "observation" or "stretch", the kind of the scores, for the title. It also says what is marked as odd: the
-            observation alone, or, among the observations that are drawn, those with at least half of its score.
+        noun: what the scores rate, for the title: "observation" marks the chosen observation alone as odd; "stretch"
+            marks all observations of the excerpt that have at least half of its score.
     """
     names = table.column_names[:1] + [name for name in table.column_names if name == "channel"]
     codes = [table[name].combine_chunks().dictionary_encode().indices.to_numpy() for name in names]

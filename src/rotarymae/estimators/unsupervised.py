@@ -77,9 +77,9 @@ class RoMAEInterpolator(_Unsupervised):
 
     @classmethod
     def _suited(cls, pipeline: Pipeline, folder: str | Path) -> Pipeline:
-        """Return the pre-trained part of a loaded pipeline; `folder` is not read.
+        """Return the part of a loaded pipeline that this estimator uses, the autoencoder; `folder` is not read.
 
-        Raises InputError for a pipeline without such a part, or one of a cross-validation, which has several models.
+        Raises InputError for a pipeline without an autoencoder, or one of a cross-validation, which has several models.
         """
         return pipeline.pretrained
 
@@ -219,7 +219,10 @@ class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ArrayOpti
         self._n_features_out = encoder_of(pipeline.model).config.embed_dim
 
     def _changes(self) -> dict[str, Any]:
-        """Return {"pool": how}, the pooling to train with: "cls" if `pool` is that, else "mean"; refuse others."""
+        """Return {"pool": how} for the fit: "cls" if `pool` is "cls", else "mean".
+
+        Raises InputError for an unknown `pool`.
+        """
         choose("pool", self.pool, get_args(AutoPool))
         return {"pool": "cls" if self.pool == "cls" else "mean"}
 

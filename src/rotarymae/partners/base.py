@@ -80,7 +80,8 @@ class Partner(Protocol):
             dataset: the S training series or arrays, for which `suits` is True.
             truth: their targets. Classification: class numbers int [S] from 0, every class present. Regression: numbers
                 [S, outputs], NaN where one is missing. Survival: [S, K + 1] for K time intervals and the time after
-                them, 1 where the series' event may have happened, else 0 (see `survival.EventTimes.encode`).
+                them, 1 where the series' event may have happened, else 0; in the interval of a censoring, the share of
+                it that was still to come (see `survival.EventTimes.encode`).
             static: columns with one value per series, such as age, that the method may read besides the observations.
             seed: fixes all random choices; the same seed gives the same method.
             rows: number of series and altered copies together, at least S; None means what the method `rows` returns.

@@ -29,8 +29,9 @@ def constant(task: str, truth: NDArray[Any]) -> Floats:
     Args:
         task: "classification", "regression" or "survival".
         truth: targets of the S training series. Classification: class numbers int [S] from 0. Regression: values [S,
-            outputs], NaN where one is missing. Survival: [S, K + 1] for K time intervals and the time after them, 1
-            where the series' event may have happened, else 0 (see `survival.EventTimes.encode`).
+            outputs], NaN where one is missing. Survival: [S, K + 1] for K time intervals and the time after them, as
+            `survival.EventTimes.encode` returns it: 1 where the event was, or may have been after censoring; in the
+            interval of censoring the share after it; else 0.
 
     Returns:
         Classification: the frequencies of the classes [classes], up to the highest number in `truth`. Regression: the

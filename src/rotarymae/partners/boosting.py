@@ -59,18 +59,20 @@ def fit_trees(
     follow_up: FollowUp | None = None,
     weight: Floats | None = None,
 ) -> str:
-    """Train boosted trees with LightGBM; return them as text in the short form of `check_trees`.
+    """Train boosted trees with LightGBM; return them as text in LightGBM's format, without statistics of training.
+
+    It is the short form that `check_trees` accepts.
 
     Args:
         features: [S, F] of S series, NaN where one is missing.
-        target: [S] class numbers from 0; for a regression numbers of the order of 1, because LightGBM keeps them in
-            single precision; for survival the number of events of each series, 0 or 1.
+        target: [S] class numbers from 0; for a regression standardised values, because LightGBM keeps them in single
+            precision; for survival the number of events of each series, 0 or 1.
         classes: number of classes; 0 for a regression or survival.
-        settings: LightGBM parameters, which override those in `COMMON`. "feature_fraction" is required; with few
-            features it is raised, so that a tree reads 20 of them, or all. "balanced": True gives all classes the same
-            weight.
-        follow_up: for survival, time at risk and events of the series; the trees then predict log-risks. None for other
-            tasks.
+        settings: LightGBM parameters, which override those in `COMMON`. "feature_fraction", the share of features that
+            a tree reads, is required; it is raised so that a tree reads at least 20 features, or all if there are
+            fewer. "balanced": True gives all classes the same total weight.
+        follow_up: for survival, when each series was at risk and had its event; the trees then predict log-risks. None
+            for other tasks.
         weight: [S] how much each series counts; None means equally. Not read for survival.
 
     Raises:
@@ -91,7 +93,7 @@ def fit_trees(
     if follow_up is not None:
         least = 2 * COMMON["min_data_in_leaf"]
         if len(features) < least:  # without any split LightGBM fails for a loss of one's own
-            raise InputError(f"boosted hazards need {least} series to learn from, and have {len(features)}; add some.")
+            raise InputError(f"gradient boosting of survival needs {least} series, and has {len(features)}; add some.")
 
         def gradients(log_risk: Floats, _: Any) -> tuple[Floats, Floats]:
             """Return first and second derivatives [S] of `FollowUp.nats`, Cox's likelihood, by log-risks [S].
@@ -337,7 +339,11 @@ class BoostedFeatures(Partner):
 
     @classmethod
     def note_for_user(cls, dataset: AnyDataset, static: Sequence[str]) -> str:
-        """Return a sentence on a light curve's filters and the columns that correct its fluxes; "" for other series."""
+        """Return a sentence on how light curves (brightness over time in several filters) are read; "" for other data.
+
+        It names the filters, and the columns of redshift and dust by which the curves are corrected. These columns are
+        searched in `static`, the names of the columns with one value per series.
+        """
         sources = None if dataset.kind == "patches" else find_sources(dataset, static)  # pyright: ignore
         return "" if sources is None else sources.note_for_user
 
@@ -360,7 +366,8 @@ class BoostedFeatures(Partner):
             dataset: S series, or S arrays of pictures, videos or sounds.
             truth: class numbers int [S] from 0, every class present; for a regression values [S, outputs], NaN where
                 one is missing; for survival [S, K + 1] for K time intervals and the time after them, 1 where the
-                series' event may have happened, else 0 (see `survival.EventTimes.encode`).
+                series' event may have happened, else 0; in the interval of a censoring, the share of it that was still
+                to come (see `survival.EventTimes.encode`).
             static: columns of `dataset` with one value per series, which become features.
             seed: fixes trees and copies; the same seed gives the same trees.
             rows: number of series and copies together, S for no copies; more than S only for a classification of

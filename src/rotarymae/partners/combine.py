@@ -106,13 +106,13 @@ def temper(probabilities: Floats, temperature: float) -> Floats:
 def choose_temperature(probabilities: Floats, truth: NDArray[Any]) -> float:
     """Return the temperature, between exp(-2.5) and exp(2.5), with which `temper` calibrates probabilities best.
 
-    It maximises the likelihood of the truth times a prior: the logarithm of the temperature is normal, with mean 0 and
-    standard deviation 0.5, so that few series change little.
+    It maximises the likelihood of the truth times a prior, which keeps it near 1 if there are few series: the logarithm
+    of the temperature is normal, with mean 0 and standard deviation 0.5.
 
     Args:
         probabilities: [S, K] of K classes or time intervals, of series that the method was not fitted to.
-        truth: the true classes int [S] from 0; or for survival [S, K], 1 in the intervals in which the event may have
-            happened, else 0.
+        truth: the true classes int [S] from 0; or for survival [S, K] from 0 to 1, how much of each interval may hold
+            the series' event (see `log_loss`).
     """
 
     def cost(log: float) -> float:

@@ -78,8 +78,8 @@ class CoxFeatures(Partner):
         Args:
             task: not read; "survival" is the only task.
             dataset: the S training series.
-            truth: [S, K + 1] for K time intervals and the time after them, 1 where the series' event may have happened,
-                else 0 (see `survival.EventTimes.encode`).
+            truth: [S, K + 1] for K time intervals and the time after them, from 0 to 1: how much of each may hold the
+                series' event (see `survival.EventTimes.encode`).
             static: columns of `dataset` with one value per series, which become features, too.
             seed: fixes the folds of the cross-validation.
             rows: not read.

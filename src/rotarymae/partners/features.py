@@ -32,8 +32,9 @@ def features(dataset: Any, static: Sequence[str] | None = None) -> tuple[Floats,
     """Compute features that summarise series or arrays: return them as float64 [S, F], and their F names.
 
     A name is such as "g: flux max": the maximum of the column flux in channel g; "all: flux max" is that of all
-    channels together. NaN where a feature cannot be computed. Times count from the series' first observation, in the
-    data's unit. Formulas are in `partners.shapes.FEATURES`; for arrays see `array_features`.
+    channels together, or of the only one. NaN where a feature cannot be computed. Times count from the series' first
+    observation, in the data's unit. Formulas are in `partners.shapes.FEATURES`; basic features, such as the mean, are
+    marked `basic` there. For arrays see `array_features`.
 
     - Every data set has the basic features of each pair of a channel and a value column.
     - With at most 12 pairs and one channel, each column has all of `FEATURES` and its shape around the peak (`course`).
@@ -44,10 +45,11 @@ def features(dataset: Any, static: Sequence[str] | None = None) -> tuple[Floats,
     - Limits, such as <5, count as missing, and have features of their own (`limits_of`).
     - Light curves (fluxes or magnitudes with errors, in channels named after filters) have those of `curve_features`.
 
-    Standard errors of the first value column (`SeriesDataset.error_of`) are read for its features, and have none.
+    The standard errors of the first value column (`SeriesDataset.error_of`) are used for its features; they have no
+    features of their own.
 
     Args:
-        dataset: a `SeriesDataset` or an `ArrayDataset`. A file is read in parts.
+        dataset: a `SeriesDataset` or an `ArrayDataset`. Series are read in parts that fit into memory.
         static: names of the columns with one value per series among which a light curve's redshift and reddening are
             looked for; None means all.
     """

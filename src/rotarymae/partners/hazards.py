@@ -32,13 +32,14 @@ class FollowUp:
 
     @classmethod
     def of(cls, truth: NDArray[np.floating]) -> FollowUp:
-        """Compute when each of S series was at risk, and when it had its event, from encoded event times.
+        """Return the time at risk and the events of S series in K intervals, from encoded event times.
 
         Args:
-            truth: [S, K + 1] for K time intervals and the time after them. A series whose event was observed has 1 in
-                the event's interval, and 0 elsewhere. A series that was censored, whose follow-up ended without an
-                event, has 0 before the interval of censoring, in that interval the share of it that was left, and 1
-                in all later ones; it is recognised by its last number, which is not 0.
+            truth: [S, K + 1] for K time intervals and the time after them, as `survival.EventTimes.encode` returns it.
+                A series with an observed event has 1 in the interval of the event, and 0 elsewhere. A censored series,
+                whose follow-up ended without an event, has 0 before the interval of censoring, the share of this
+                interval that lies after the censoring, and 1 in all later columns. A series counts as censored if its
+                last number is not 0.
         """
         intervals = np.arange(truth.shape[1] - 1)
         ended, observed = (truth > 0).argmax(1)[:, None], truth[:, -1:] == 0
@@ -59,10 +60,10 @@ class FollowUp:
         return self.events.sum(0) / np.maximum(at_risk, np.finfo(float).tiny)
 
     def expected(self, log_risk: Floats) -> Floats:
-        """Return how many events each of S series should have had by its log-risk while it was at risk, [S].
+        """Return the number of events that Cox's model expects in each of S series while it was at risk, [S].
 
-        It is exp(log-risk) · sum(time at risk · `rates`) over intervals. Expected minus observed number of events is
-        the derivative of `nats` with respect to the log-risk.
+        It is exp(log-risk) · sum(time at risk · `rates`) over intervals. The expected minus the observed number is the
+        derivative, with respect to the log-risk, of the negative log partial likelihood (`nats`).
 
         Args:
             log_risk: [S] log-risk of each series of this follow-up.

@@ -106,11 +106,11 @@ class Curves(NamedTuple):
 def find_sources(dataset: SeriesDataset, static: Iterable[str]) -> Sources | None:
     """Return filters, redshift and reddening of the light curves in a data set; None if it holds no light curves.
 
-    It holds some if
-    - the first value column is named after a flux or a magnitude (its name has "flux" or "mag" in it), and has standard
-      errors;
-    - there are two or more channels, all named after filters (g, "LSST g", sdss_g, zg ..), or six with the numbers 0 to
-      5, as PLAsTiCC has them for u to y, or some of 1 to 3 for the magnitudes magpsf, as ZTF has them for g, r and i.
+    It holds some if both of these are true:
+    - The first value column has standard errors, and its name has "flux" or "mag" in it.
+    - There are two or more channels, all named after filters (g, "LSST g", sdss_g, zg ..). Two surveys number their
+      filters: PLAsTiCC has exactly the channels 0 to 5 for u to y; ZTF, whose first value column is "magpsf", has 1 to
+      3 for g, r and i, or two of them.
 
     The redshift is the first column in `static` that holds numbers and is named after one (z, redshift, z_spec,
     hostgal_photoz ..). The reddening is found in the same way (EBV, mwebv, E(B-V)).
@@ -160,21 +160,24 @@ def fluxes(
 def curve_features(
     series: Integers, channels: Integers, times: Floats, x: Floats, e: Floats, sources: Sources, size: int
 ) -> dict[str, Floats]:
-    """Return features of light curves, from all filters of each together, by a smooth curve through the fluxes.
+    """Return features of light curves, from one smooth curve through the fluxes of all filters of a light curve.
 
     The smooth curve is a Gaussian process. The covariance of two fluxes is s² m(days / T) m(|log(wavelength ratio)| /
-    W), with Matérn's function m(u) = (1 + sqrt(3) u) exp(-sqrt(3) u), and s² = mean(x²) - mean(e²). T is one of 5, 12,
-    30, 75 and 180 days, and W 0.3 or 0.9, whichever make the fluxes likeliest. The peak is the time at which the
-    curve's sum over g, r and i is largest. If a series has more than 100 observations, the curve is fitted to the 50 of
-    largest x / e and 50 of the others.
+    W), with Matérn's function m(u) = (1 + sqrt(3) u) exp(-sqrt(3) u), and s² = mean(x²) - mean(e²), at least 0.05
+    mean(x²). T is one of 5, 12, 30, 75 and 180 days, and W is 0.3 or 0.9: the pair that makes the fluxes likeliest. The
+    peak is the time at which the curve's sum over g, r and i is largest. If a series has more than 100 observations,
+    the curve is fitted to the 50 of largest x / e and 50 of the others.
 
     With a redshift, the curve is that of the source at rest: days and wavelengths are divided by 1 + redshift, and
     fluxes are multiplied by the squared luminosity distance (flat universe, 30 % matter) over 1 + redshift. Fluxes are
     corrected for the dust in front of the source if its reddening is known.
 
-    "evidence" is log(likelihood of the fluxes / their likelihood as noise), "evidence per observation" that over n;
-    "log days" and "log ratio" are the means of log(T) and log(W), weighted by likelihood; "log scale" is log(s), and
-    "misfit" mean(((x - smooth curve) / e)²). The other features are those of `point_features` and `curve_temperatures`.
+    The features are those of `point_features` and `curve_temperatures`, and these:
+
+    - "evidence": log(likelihood of the fluxes / their likelihood as noise alone). "evidence per observation": the same
+      divided by the number of the series' observations.
+    - "log days" and "log ratio": the means of log(T) and log(W) over all pairs, weighted by likelihood.
+    - "log scale": log(s). "misfit": mean(((x - smooth curve) / e)²).
 
     Args:
         series, channels: int [n], index of each observation's series, ascending, and of its channel.
@@ -211,16 +214,20 @@ def curve_features(
 def point_features(
     point: Integers, series: Integers, filters: Integers, t: Floats, x: Floats, w: Floats, curves: Curves, unit: Floats
 ) -> dict[str, Floats]:
-    """Return the features of a channel, such as "max", of one brightness for all filters together.
+    """Join the observations of all filters into points of one brightness; return the features of these points.
 
-    The observations of 4 days are joined into one point, with the brightness sum(w p x) / sum(w p²) and the error
-    sum(w p²)^-½. Here p is the smooth curve's flux in an observation's filter at the peak, over that of g, r and i
-    together, limited to 0.02 to 3, and w is 1 / (e² + (x / 20)²). Times are counted from the peak.
+    A point joins the observations of 4 days. Its brightness is sum(w p x) / sum(w p²), its standard error sum(w p²)^-½;
+    both are multiplied by `unit`. The share p of an observation's filter comes from the smooth curve at its peak: the
+    filter's flux over that of g, r and i together, limited to 0.02 to 3.
 
     Args:
         point, series, filters: int [n], number of each observation's point, series and filter; points ascend.
-        t, x, w: [n] days from the peak, fluxes, and their weights.
-        curves, unit: of the S series, the smooth curves, and by which the brightness is multiplied.
+        t, x, w: [n] days from the peak; fluxes; and weights 1 / (e² + (x / 20)²), where e is the flux's standard error.
+        curves: the smooth curves of the S series.
+        unit: [S], the factor of each series' brightness.
+
+    Returns:
+        {name of the feature, such as "max": numbers [S]}.
     """
     at_peak, of = curves.mean[:, PHASES.index(0)], series[np.unique(point, return_index=True)[1]]
     share = np.clip(divide(at_peak, at_peak[:, BRIGHT].sum(1, keepdims=True)), FAINTEST, BRIGHTEST)
@@ -233,14 +240,17 @@ def point_features(
 def curve_temperatures(
     point: Integers, series: Integers, filters: Integers, t: Floats, x: Floats, w: Floats, curves: Curves, z: Floats
 ) -> dict[str, Floats]:
-    """Return the temperatures of sources at several times, each with its error, misfit and strength (`temperatures`).
+    """Return features of S sources as {name: numbers [S]}: black-body temperatures at several times.
 
-    "temperature of .." is that of the observations in a span of days from the peak: "all" -60 to 200, "rise" -60 to -5,
-    "peak" -15 to 15, "fall" 10 to 40, "late" 30 to 90, "end" 80 to 200. "temperature at .. days" is that of the smooth
-    curve on a day, in six filters; 5 % of the brightest filter are added to its error, as a variance.
+    Each is a log10 of kelvin, with its error, misfit and strength; `temperatures` has the formulas.
+
+    - "temperature of .." uses the observations in a span of days from the peak: "all" -60 to 200, "rise" -60 to -5,
+      "peak" -15 to 15, "fall" 10 to 40, "late" 30 to 90, "end" 80 to 200.
+    - "temperature at .. days" uses the smooth curve on a day, in six filters. Its variance is raised by the square of
+      5 % of the brightest filter's flux.
 
     Args:
-        point, series, filters, t, x, w, curves: as in `point_features`.
+        point, series, filters, t, x, w, curves: observations and smooth curves, as in `point_features`.
         z: [S], the redshift of each series.
     """
     out, size, emitted = {}, len(z), WAVELENGTH / (1 + z[:, None])
@@ -260,11 +270,11 @@ def curve_temperatures(
 def strongest(series: Integers, strength: Floats) -> Integers:
     """Return the indices, ascending, of at most 100 observations of each series: the 50 strongest and 50 others.
 
-    The others are taken evenly from what is left, in the order of time.
+    The others are taken evenly from what is left, in the order of time. Series of at most 100 observations keep all.
 
     Args:
         series: [n] index of each observation's series, ascending.
-        strength: [n], how strong each is.
+        strength: [n], such as the flux divided by its standard error; the largest are the strongest.
     """
     half, total = MOST_OBSERVATIONS // 2, len(series)
     starts, counts = _firsts(series)
@@ -291,6 +301,10 @@ def fit_curves(series: Integers, filters: Integers, days: Floats, x: Floats, e: 
         series, filters: int [n], index of each observation's series, ascending, and of its filter in `FILTERS`.
         days, x, e: [n] times in days, fluxes and their standard errors, all finite, errors positive.
         size: number of series, S.
+
+    Returns:
+        Fields of length S: the curve of each series in six filters at nine times around its peak, and numbers on the
+        fit. NaN for a series of fewer than 3 observations.
     """
     shapes = {"mean": (len(PHASES), 6), "variance": (len(PHASES), 6)}
     out = Curves(*(np.full((size, *shapes.get(name, ())), np.nan) for name in Curves._fields))

@@ -354,10 +354,10 @@ def choose_predictor(
     """Choose what will predict, the network, boosted trees, or all methods averaged, and return the `Predictor`.
 
     All are compared on the validation series, after calibration. What is chosen:
-    - the network, without validation series, or if the method `choice` could not be fitted;
-    - for "auto", all methods averaged, unless the network or the boosted trees have a loss that is smaller by more than
-      one nat, summed over the validation series; the network if there is no other method;
-    - otherwise `choice`.
+    - for "auto", all methods averaged. But if the network or the boosted trees have a loss, summed over the validation
+      series, that is smaller by more than one nat, the one with the smallest loss;
+    - for another `choice`, the method that it names;
+    - in both cases the network, if there are no validation series, no other method, or `choice` could not be fitted.
 
     Args:
         choice: "auto", "model" (the network), "features" (boosting) or "combined".

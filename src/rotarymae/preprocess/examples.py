@@ -57,15 +57,15 @@ class DatasetExamples:
             masking: how tokens are hidden, for pre-training: a new draw each epoch, a fixed one for evaluation. None
                 hides none.
             targets: labels (integers) or values, one row per member, for supervised training; None without.
-            drop: augmentation; in each epoch, a share of each member's tokens is left out, drawn from 0 to this. If
-                tokens hold several values of one time (`Tokens.observed`), such a share of the single values is left
-                out first.
+            drop: augmentation; the largest share of a member's tokens that is left out. The share is drawn from 0 to
+                this for each member and epoch. If tokens hold several values of one time (`Tokens.observed`), single
+                values are left out before, by another share that is drawn in the same way.
             noise: augmentation; standard deviation of normal noise added to standardised values.
             early: augmentation; k numbers of tokens for each member, int [S, k]. In each epoch, about half of the
-                members are cut after one of their k numbers, drawn at random. None cuts none.
+                members keep only their first tokens; how many is drawn from the member's k numbers. None cuts none.
             transform: augmentation of arrays before they are scaled, in each epoch: transform(arrays, seeds) gets the B
                 arrays [*sizes, C] of a batch, and B whole numbers to seed its random choices with. It returns B arrays,
-                each of a patch or more. None for none.
+                none smaller than a patch. None for none.
 
         Raises:
             InputError: more or fewer targets than members; a static column of the preprocessor (one value per series)

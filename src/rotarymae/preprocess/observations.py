@@ -69,7 +69,10 @@ class Inputs:
 
     @property
     def width(self) -> int:
-        """Number E of a token's inputs besides its values: the channel's one-hot vector, and one per (value, error)."""
+        """Number E of a token's inputs besides its values.
+
+        It is the length of the channel's one-hot vector, plus 1 for each pair (value column, column of its error).
+        """
         return self.channels + len(self.signal_to_noise)
 
     def compute(
@@ -308,7 +311,8 @@ class ObservationPreprocessor(Preprocessor):
     def lengths(self, dataset: SeriesDataset) -> np.ndarray:
         """Return the number of tokens of each of the S series of a data set, int [S].
 
-        It is the number of observations, or with `join_times`, that of different times (with further positions).
+        It is the number of observations. With `join_times` it is the number of different times, or of different pairs
+        of time and position if there are further positions.
         """
         if not self.join_times:
             return dataset.lengths
@@ -398,8 +402,9 @@ class ObservationPreprocessor(Preprocessor):
     def maskable_tokens(self, tokens: Tokens) -> Tokens:
         """Return the tokens that pre-training hides one by one, from the tokens [B, N] that the model reads.
 
-        These are `tokens` themselves. With `join_times` each of a token's V values is hidden by itself, and becomes a
-        token: the result is [B, N · V], with padding where a value was not observed.
+        Without `join_times` they are the same: `tokens` is returned. With `join_times`, a token holds V values, which
+        are hidden separately, so each value becomes a token: the result is [B, N · V], with padding where a value was
+        not observed.
         """
         return value_tokens(tokens, len(self.value_columns)) if self.join_times else tokens
 
@@ -514,8 +519,8 @@ class ObservationPreprocessor(Preprocessor):
     def warn_if_far(self, dataset: SeriesDataset) -> None:
         """Warn (InputWarning), once for each axis of positions, if series reach far beyond those of training.
 
-        A series reaches as far as its largest distance from its origin. Far is more than 1.5 times the largest distance
-        in training plus one unit of position.
+        A series reaches as far as its largest distance from its origin. It reaches far beyond if this is more than
+        1.5 · r + 1, where r is the largest distance in training, all in units of position.
         """
         reaches, limits = self.positions.reaches(dataset), 1.5 * self.positions.training_reach.numpy() + 1.0
         units = self.positions.units.numpy()
@@ -562,7 +567,7 @@ class ObservationPreprocessor(Preprocessor):
             warnings.warn(
                 InputWarning(
                     f"the values of {named} are far from those of the training table, or vary far more or "
-                    "less: are they in the same unit?",
+                    "less; check their unit, and convert them if it differs from that in training.",
                     code="far-values",
                 ),
                 stacklevel=3,

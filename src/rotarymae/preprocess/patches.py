@@ -46,7 +46,7 @@ class PatchPreprocessor(Preprocessor):
     longest_side: int | None = None
 
     def __post_init__(self) -> None:
-        """Create buffers for mean and deviation, NaN until they are loaded.
+        """Create the buffers `mean` and `std` of the channels, NaN until they are fitted or loaded.
 
         Raises InputError for a patch size or number of channels below 1.
         """

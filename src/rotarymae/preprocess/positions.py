@@ -89,8 +89,8 @@ class PositionScaling(nn.Module):
             scaling.training_reach[:] = torch.from_numpy(scaling.reaches(dataset).max(axis=0))
         if scaling.reach > np.finfo(np.float32).max:
             raise InputError(
-                f"times lie up to {scaling.reach:.2g} units of {scaling.unit:g} from their origin, more than a number "
-                "of 32 bits can hold; choose a larger unit, by time_unit or in the table."
+                f"times lie up to {scaling.reach:.2g} from their origin, in units of {scaling.unit:g}, and 32 bits "
+                "cannot hold such a number; set a larger time_unit, or write the table's times in a larger unit."
             )
         apart = float(np.spacing(np.float32(scaling.reach)))
         if apart > COARSE:
@@ -122,7 +122,9 @@ class PositionScaling(nn.Module):
     def origins_of_rows(self, times: Float[Tensor, "B N"], real: Bool[Tensor, "B N"]) -> Float[Tensor, "B 1"]:
         """Return the origin of each of B padded series, the time to subtract: [B, 1] in the table's unit.
 
-        It is that of `origins`: 0 if `origin` is "zero", else the earliest time that is not a stray one.
+        It is that of `origins`: 0 if `origin` is "zero", else the earliest time that is not an outlier. Outliers
+        lie more than ten interquartile ranges below the first quartile. A series of fewer than four times, or with a
+        range of 0, has none.
 
         Args:
             times: N times of each row in the table's unit, in any order.

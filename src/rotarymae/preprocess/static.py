@@ -136,8 +136,9 @@ class StaticColumn:
     def features(self, codes: Float[Tensor, " S"]) -> Float[Tensor, "S width"]:
         """Return the features that a head reads, float64 [S, width]: a one-hot vector, or a standardised number.
 
-        A missing number is 0, and a missing or unknown category all zeros. If training had missing values, one more
-        feature, the last, is 1 where the value is missing, else 0.
+        A number below `low` or above `high` is moved there before. A missing number becomes 0, and a missing or unknown
+        category all zeros. If training had missing values, one more feature, the last, is 1 where the value is missing,
+        else 0.
 
         Args:
             codes: numbers or indices of categories, NaN where missing, as `codes` returns them.

@@ -154,14 +154,14 @@ class ValueScaling(nn.Module):
         return scaling
 
     def _fit_column(self, c: int, v: int, part: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
-        """Set the statistics of one channel and value column, in place.
+        """Set the statistics of one channel and value column, in place; return how far its values are from the median.
 
         Args:
             c, v: numbers of channel and column.
             part: their n training values, at least one, all finite.
 
         Returns:
-            The distance of each value from the median, divided by `width`.
+            |value - median| / `width` of each value; `width` is a robust spread of the values.
         """
         low, centre, high = np.quantile(part.numpy(), (MIDDLE[0], 0.5, MIDDLE[1]))
         # Where two values in three are alike the spread of the others counts, and of a rare flag that of all.

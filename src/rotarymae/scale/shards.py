@@ -82,7 +82,7 @@ class ShardedJob:
     layout: TableSchema
 
     def manifest(self) -> dict[str, Any]:
-        """Return what outputs depend on besides inputs, for _manifest.json: job, model checksum, options and layout."""
+        """Return the content of _manifest.json: name of the job, checksum of the model, options, and table columns."""
         layout = json.loads(json.dumps(asdict(self.layout)))
         return {"job": self.name, "model": model_checksum(self.model), "options": self.options, "layout": layout}
 

@@ -460,7 +460,7 @@ def encode(column: pa.Array) -> tuple[np.ndarray, pa.Array]:
 
 
 def encode_labels(column: pa.Array, name: str) -> tuple[np.ndarray, pa.Array]:
-    """Convert a column of ids or channels by `labels`, and number the distinct labels.
+    """Number the distinct ids or channels (labels) of a column; `labels` converts them to one plain type.
 
     Args:
         name: of the column, for messages.

@@ -448,8 +448,8 @@ def with_clock(day: Times, clock: pa.Array, name: str) -> Times:
         wrong = given[(hours < 0) | (hours > 24)]
         if len(wrong):
             raise InputError(
-                f"a time of day next to {name!r} is {wrong[0]:g}; write hours from 0 to 24, or 10:15:00, or 1015 for "
-                "10:15."
+                f"the column of times of day that belongs to the days in {name!r} holds {wrong[0]:g}; write hours from "
+                "0 to 24, or 10:15:00, or 1015 for 10:15."
             )
         spent = hours / 24
     return replace(day, values=day.values + spent)

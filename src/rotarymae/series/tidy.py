@@ -307,13 +307,20 @@ def with_errors_of_limits(rows: Observations) -> Observations:
 def doubt_far_times(rows: Observations) -> Observations:
     """Warn in the report (`doubts`) if the first or the last rows of a series lie far in time from its other rows.
 
-    The largest gap of a series must divide them: at most a tenth of its different times, or one, are on one side. The
-    gap must be more than five times the span of the others, from the first to the last of them, and more than five
-    times the median of these spans over all series. Series of fewer than six different times are not judged, and do not
-    count for the median. The rows themselves are unchanged.
+    A wrong clock may have caused them. The largest gap between two times of the series separates these rows from the
+    others. They are reported if all of this holds:
+
+    - they have at most a tenth of the different times of the series, or only one time;
+    - the gap is more than five times the span of the other rows, from their first to their last time;
+    - the gap is more than five times the median of these spans over all series.
+
+    Series of fewer than six different times are not judged, and do not count for the median.
 
     Args:
         rows: sorted by series and time.
+
+    Returns:
+        The unchanged rows, with the report.
     """
     ends = offsets_of(rows.lengths)
     of_series = np.repeat(np.arange(len(rows.lengths)), rows.lengths)
@@ -347,9 +354,10 @@ def doubt_far_times(rows: Observations) -> Observations:
 def doubt_coarse_times(rows: Observations) -> Observations:
     """Warn in the report (`doubts`) if the type of the times rounds so coarsely that gaps between them may be wrong.
 
-    The warning is given if at least half of the gaps are short; it counts the short ones. A gap is the difference
-    between two successive times of a series that are not equal. It is short if it is at most 100 times the rounding
-    step of the type (`time_step`), which is 0 for 64-bit floats up to 2^53. The rows themselves are unchanged.
+    For example, 32-bit floats round the Julian date 2460000.6 to a step (`time_step`) of 0.25 days. A gap is the
+    difference between two successive times of a series that are not equal. It is short if it is at most 100 steps. The
+    warning is given if at least half of the gaps are short; it counts the short ones. It is never given for 64-bit
+    floats up to 2^53, whose step is negligible. The rows themselves are unchanged.
 
     Args:
         rows: sorted by series and time.
@@ -365,7 +373,11 @@ def doubt_coarse_times(rows: Observations) -> Observations:
 
 
 def _coarse(rows: Observations) -> str:
-    """Return a warning, to follow a count, that gaps between times are close to the rounding step, with a remedy."""
+    """Return a text on times that are rounded too coarsely, and what to do: "gaps between times are close to ...".
+
+    The caller writes the number of such gaps, or "Many", before it. The text names the column of times and its
+    rounding step.
+    """
     advice = "write it with 64 bits, or subtract the first time" if rows.time_bits == 32 else "subtract the first time"
     return (
         f"gaps between times are close to the rounding step of the column {rows.names['time']!r}, {rows.time_step:.4g} "
@@ -493,12 +505,14 @@ def sort(rows: Observations) -> Observations:
 
 
 def _backwards(series: np.ndarray, times: np.ndarray, channels: np.ndarray | int = 0) -> np.ndarray:
-    """Return the series, ascending, in which a row is earlier than the row before it, which has the same channel.
+    """Return the numbers of the series, ascending, in which a row is earlier than the row just before it.
+
+    Rows of different channels are not compared.
 
     Args:
         series: int [n], ascending.
         times: float [n].
-        channels: int [n], or a number for all rows.
+        channels: int [n], or one number for all rows.
     """
     same = (np.diff(series) == 0) & (np.diff(np.broadcast_to(channels, len(series))) == 0)
     return np.unique(series[1:][same & (times[1:] < times[:-1])])

@@ -137,12 +137,12 @@ def labels_of(
 
 
 def _index_holds_ids(index: Any, series: Any) -> bool:
-    """Return whether the index of a pandas Series of labels holds ids of the series. If not, labels are in their order.
+    """Return whether the index of a pandas Series of labels holds ids; else labels are in the order of the series.
 
-    - For an unnamed RangeIndex, which pandas gives to values without an index, the result is False.
-    - If `series` is a data frame, it is True; if it is neither a data frame nor a data set, False.
-    - If `series` is a data set, it is True if a text in the index is an id. Numbers may be mere numbers of rows, so
-      that all of the index must be ids, or all ids in the index.
+    - An unnamed RangeIndex, which pandas gives to values without an index, holds no ids: the result is False.
+    - If `series` is a data frame, any other index holds ids: True. If it is neither a data frame nor a data set: False.
+    - If `series` is a data set, the result is True if a text in the index is an id. Numbers in the index may only count
+      the rows; so it is also True if all of the index are ids, or all ids are in the index, and False otherwise.
     """
     if type(index).__name__ == "RangeIndex" and index.name is None:
         return False
@@ -227,8 +227,8 @@ def _from_tuples(series: Sequence[Any], like: ObservationPreprocessor | None) ->
                 "the series have channels, and the model was fitted without any; give (times, values) alone."
             )
         raise InputError(
-            f"the series have no channels, and the model was fitted on {listed(names or ())}; give (times, values, "
-            "channels)."
+            f"the series have no channels, and the model was fitted on the channels {listed(names or ())}; give "
+            "(times, values, channels)."
         )
     dataset = SeriesDataset.from_arrays(times, values, *channels, channel_names=names)
     return _named(dataset, like)

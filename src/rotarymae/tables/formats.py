@@ -201,8 +201,9 @@ def sniff_all(paths: Sequence[Path], said: Sequence[Path], format: str, header_r
 
     - both files are UTF-8, and the first has no row of units;
     - both begin with the same lines, up to and including the header;
-    - if there are no such lines, or only comments and empty ones, also the next line has numbers in the same cells of
-      both files. (Files of light curves often have no header, and a closer look takes forty times as long.)
+    - the next line has numbers in the same cells of both files. This is required only if the lines above it are all
+      comments or empty, or if there are none. (Files of light curves often have no header, and a closer look takes
+      forty times as long.)
 
     Args:
         paths: the files to read, at least one.
@@ -388,7 +389,10 @@ def _separated(every: list[str], usual: str, header_row: int | None) -> tuple[li
 
 
 def _refuse_no_table(lines: Sequence[str]) -> None:
-    """Raise InputError ("unknown-format") if the lines of a text file match a pattern in `NO_TABLES`."""
+    """Raise InputError ("unknown-format") if a text file is no table, such as XML, HTML or a dump of SQL.
+
+    Its `lines`, without comments, are searched for the patterns in `NO_TABLES`.
+    """
     text = "\n".join(line for line in lines if _is_plain(line))
     for pattern, what in NO_TABLES.items():
         if re.search(pattern, text, re.MULTILINE):
@@ -458,8 +462,8 @@ def _header(rows: list[list[str]], lines: Sequence[str], given: int | None) -> t
 
     Returns:
         The index of the header in `rows`, from 0; its number of cells; and the share, 0 to 1, of the later rows that
-        fit it: rows with as many cells or, if there are more of these, rows with one cell more. Without a later row the
-        share is 1 for a header of several cells, and 0 for one cell.
+        fit it. These are the rows with as many cells as the header, or those with one cell more (R writes names of
+        rows), whichever are more. Without a later row the share is 1 for a header of several cells, and 0 for one cell.
     """
     filled = [i for i, row in enumerate(rows) if any(cell.strip() for cell in row)]
     if given is None and (short := _trim_rows_above_table(rows)) != rows:
@@ -509,15 +513,17 @@ def _trim_rows_above_table(rows: list[list[str]]) -> list[list[str]]:
 def _below_preamble(rows: Sequence[Sequence[str]], filled: Sequence[int], start: int) -> int:
     """Return the index of the header: `start`, unless this row is part of a preamble above the table.
 
-    `start` is the first row of the table's width (number of cells). It is in a preamble if rows of another width, or
-    more than five rows, lie between it and the first row of values. Then the header is the first of these that exists:
+    `start` is the first row of the table's width (number of cells). A row of the preamble, such as "station,Oslo" above
+    a table of two columns, can have this width by chance. `start` counts as one if rows of another width, or more
+    than five rows, lie between it and the first row of values. Then the header is the first of these that exists:
 
-    - The last row of names (`_are_names`) of the table's width that has no row of this width right above it, if at most
-      five rows lie between it and the values.
-    - The row right above the values, if it is a row of names.
+    - The last row of names (`_are_names`) that begins a block of rows of the table's width, if at most five rows lie
+      between it and the values.
+    - The row right above the values, if it is a row of names of this width.
     - The first row of values. The file then has no header.
 
-    `rows` are the cells of each line, and `filled` the indices of the rows that are not blank.
+    `rows` are the cells of each line, and `filled` the indices of the rows that are not blank. A file without a row of
+    values keeps `start`.
     """
     width = len(rows[start]) if start < len(rows) else 0
     later = [rows[i] for i in filled[-max(VALUE_ROWS, len(filled) // 4) :] if len(rows[i]) == width]
@@ -575,12 +581,12 @@ def numbers_in(names: Iterable[str], stem: str) -> dict[str, Any]:
 def _second_header(rows: list[list[str]], filled: Sequence[int], first: int) -> int:
     """Return the index of the row that names the columns: `first`, or the row one or two below it.
 
-    It is `first`, except in two cases, in which blank rows do not count:
+    Mostly it is `first`. There are two exceptions, in which blank rows do not count:
 
-    - `first` only numbers the columns (1, 2, 3, ...), and the row below has as many cells and may hold names
-      (`_are_names`). Then it is the row below.
-    - The row two below may hold names, is not equal to `first`, and has numbers in the row above and in the row below
-      it. Then it is this row, as `first` and the row above describe the whole table.
+    - One below, if `first` only numbers the columns (1, 2, 3, ...), and the row below it has as many cells and may hold
+      names (`_are_names`).
+    - Two below, if two rows on the whole table come first, such as "site,height" and "Basel,316": the rows one and
+      three below `first` have a number, and the row two below may hold names and is not equal to `first`.
 
     `rows` are the cells of each line, `filled` the indices of the rows that are not blank, and `first` that of the
     presumed header.
@@ -683,9 +689,10 @@ def _have_names(rows: Sequence[Sequence[str]], columns: int) -> bool:
 def _rows_of_units(rows: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
     """Return the rows right below a header that hold units, such as ("", "d", "mJy"), with "" for no unit.
 
-    A row of units is recognised by the rows below it, at least two, so the last two rows are never returned. Rows of
-    types, such as 15s and 20d in RDB files, and rows of lines drawn with "-", may stand among them; they are returned
-    as rows of "". The first row of any other kind ends the search.
+    A row holds units if its words, such as "d", stand above numbers (`_are_units`). To tell this, at least two rows
+    must follow, so the last two rows are never returned. Rows of types, such as 15s and 20d in RDB files, and rows of
+    lines drawn with "-", may stand among them; they are returned as rows of "". The first row of any other kind ends
+    the search.
 
     Args:
         rows: the cells of each row below the header; all rows have the same number of cells.
@@ -706,8 +713,8 @@ def _are_units(words: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
 
     - False if a word looks like a number (1/min does not), has 25 characters or more, or is also a cell of its own
       column.
-    - Otherwise True if a word stands above numbers. If a word without brackets stands above texts, as an id does in a
-      row of values, two must stand above numbers.
+    - Otherwise True if a word stands above a column of numbers. At least two words must, if another word, not in
+      brackets, stands above a column of texts: the row may then hold values, such as an id.
 
     `words` are the cells of the row, "" for an empty cell, and `below` those of each row below it, equally many.
     """
@@ -789,11 +796,12 @@ def _lists_of_keys(content: Any) -> tuple[list[str], list[list[Any]]]:
     {"a": [[0, 1.5], [1, 1.6], [2, 1.4]], "b": [[0, 7.0]]} becomes the names ["time", "channel", "value"] and the rows
     [0, "a", 1.5], [0, "b", 7.0], [1, "a", 1.6], ..., in the order of their times.
 
-    - Time: the first place in a row whose cells rise or fall in each list (`_go_one_way`): Graphite writes [value,
-      time].
+    - Time: the first place in a row whose cells rise or fall throughout each list (`_go_one_way`). It may be any
+      place: Graphite writes [value, time].
     - Values: all other cells, called "value" if a row has one of them, else "column 2", "column 3", ... by their place.
-    - Channel: the keys and texts on the way to a list (`_lists_in`), without those that all lists share. If two lists
-      have the same ones, a number is added to each channel. A single list has no channel.
+    - Channel: the words that tell a list from others, which are keys of lists and texts in objects (`_lists_in`),
+      without those that all lists share. If two channels would be equal, every channel gets a number. A single list
+      has no channel.
 
     Returns ([], []) if no place holds times; for rows of several lengths or of one cell; if no list has three rows, or
     one holds anything but rows; and for lists under a key "coordinates", as in GeoJSON.
@@ -876,9 +884,9 @@ def sheet_as_text(path: Path, changed: int) -> Path:
 
     - Each row becomes one line, so that lines are numbered as in the sheet: a blank row becomes an empty line, and
       blank rows at the end are left out.
-    - A row that fills its first cell alone, such as a title, becomes a line of one cell.
-    - All other lines have as many cells as the longest row that is at least half filled; cells further right are left
-      out.
+    - Lines are equally long, and end where the table does. Its last column is that of the last cell of the longest row
+      with at least half of its cells filled. Cells further right, far from the table, are left out.
+    - A row that fills its first cell alone, such as a title above the header, becomes a line of one cell instead.
 
     A call with equal arguments returns the same copy, and does not warn again. `changed` is the time of the file's last
     change.

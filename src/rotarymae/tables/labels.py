@@ -107,8 +107,8 @@ class Facts:
         """Return the data set with the columns in `values` as further static columns, matched by the series' ids.
 
         A missing number is NaN, a missing date NaT, and any other missing cell None. All are missing for a series whose
-        id is not in the table; the data set's report counts such series as a doubt, and calls the table `table`. Static
-        columns of equal names are replaced.
+        id is not in the table. The data set's report counts such series in a sentence of its `doubts`, which names the
+        table as `table`. Static columns of equal names are replaced.
         """
         values, place = self.of(dataset.ids)
         report, lost = dataset.reading or ReadingReport(), place.is_null().to_numpy(zero_copy_only=False)

@@ -210,12 +210,12 @@ class TableReader:
 
     @cached_property
     def _static_facts(self) -> list[tuple[str, Facts]]:
-        """Pairs (name of a table, its static columns as `Facts`) for the tables that hold static columns of the schema.
+        """Static columns of the schema, as pairs (name of the table that holds them, its columns as `Facts`).
 
-        These are at most two: the table of observations, and the table `objects` (one row per series), which is asked
-        for columns that the first lacks. They are read once as a whole, so that all parts of a table get the same.
-        Numeric columns in `factors` are multiplied by their factor. Raises InputError for an id column that is missing,
-        or for columns that `Facts.read` refuses.
+        There are at most two such tables: the table of observations, and the table `objects` (one row per series) for
+        columns that the first lacks. Each is read once and as a whole, so that all parts of the table of observations
+        get the same static values. Numeric columns in `factors` are multiplied by their factor. Raises InputError for
+        an id column that is missing, or for columns that `Facts.read` refuses.
         """
         schema, facts = self.schema, []
         for table in (self.source, self.objects):
@@ -572,9 +572,10 @@ class TableReader:
 def _joined_static(parts: Sequence[dict[str, np.ndarray]], counts: Sequence[int]) -> dict[str, np.ndarray]:
     """Join the static columns of parts of a table: {name: array with one value for each series of all parts}.
 
-    Parts may lack a column that `_facts` made of rows without a time. It is False for their series if it is boolean in
-    all other parts. Else it holds numbers, and is NaN for the series of parts where it is absent or boolean, which says
-    that no such row of the part has a value.
+    `_facts` makes static columns of rows without a time, part by part. A part without such rows lacks the column; one
+    in which none of them has a value has booleans, where other parts may have numbers. If any part has numbers, the
+    series of parts without numbers get NaN. If all parts with the column have booleans, the series of the others get
+    False.
 
     Args:
         parts: {name: array [S]} for the S series of each part.

@@ -161,19 +161,20 @@ class Source:
     def with_numbered(self, stem: str) -> Source:
         """Return the table with numbered columns, such as FLUX.1, FLUX.2, ..., joined to one list in each row.
 
-        The numbered columns are replaced by two columns, and a note for the user says so:
+        Each row is then a series. Two columns of lists replace the numbered ones. For FLUX.1 and FLUX.2 they are:
 
-        - "number": in each row the list of the numbers or dates in the columns' names;
-        - `values_in(stem)`, such as "FLUX": the list of the row's cells, as texts if one of the columns holds texts.
+        - "number": in each row the list [1, 2] of the numbers (or dates) in the columns' names;
+        - `values_in(stem)`, here "FLUX": the list of the row's cells, as texts if one of the columns holds texts.
 
-        If the table has no column "series", one with the number of the row, from 1, is added.
+        If the table has no column "series", one with the number of the row, from 1, is added. `notes` tells the user
+        so.
 
         Args:
             stem: the columns' common beginning, "FLUX."; "" for columns whose whole names are numbers or dates.
 
         Raises:
-            InputError: no such columns ("unknown-column"), or one of `unreadable`; a further column with the name of
-                one of the two ("column-twice").
+            InputError: no such columns ("unknown-column"); one that cannot be read (in `unreadable`, with its error);
+                another column that already has the name of one of the two new ones ("column-twice").
         """
         self.need([*numbers_in(self.unreadable, stem)])
         at = numbers_in(self.kinds, stem)
@@ -251,7 +252,8 @@ class Source:
         column `name`, or if `name` has no "+".
 
         Raises:
-            InputError: a joined column that is absent ("unknown-column"), or one of `unreadable`.
+            InputError: a joined column that is absent ("unknown-column"), or that cannot be read (in `unreadable`, with
+                its error).
         """
         parts = id_parts(name, self.kinds)
         if not parts:
@@ -553,9 +555,9 @@ def _with_point(cell: str) -> str:
 def _flat(schema: pa.Schema, columns: Sequence[str] | None = None) -> tuple[dict[str, pa.DataType], dict[str, str]]:
     """Flatten an Arrow schema: replace a column of structs by a column "column.field" for each of its fields.
 
-    The fields of a list of structs become lists. A dictionary-encoded column has the type of its values. Names are made
-    unique: if two columns would have the same name, one that was plain in the schema is kept rather than a field, else
-    the first.
+    The fields of a list of structs become lists. A dictionary-encoded column has the type of its values. If two columns
+    would have the same name, only one is kept and the other is dropped: a plain column is preferred to a field of a
+    struct, and otherwise the first is kept.
 
     Args:
         schema: the Arrow schema.

@@ -54,8 +54,8 @@ def check_memory(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, nou
 
     The step is one of pre-training, or of fine-tuning if the run has no pre-training. Memory is that of the GPU, if
     torch sees one, else the computer's. The message says how much the step would take, and what to change. For series
-    it advises to cut them into windows (pieces of at most 256 to 8,192 observations), if that helps; the error's
-    `settings` are then [("window", the largest such number)], else [].
+    it advises to cut them into windows (pieces) of the greatest length, of 8,192, 4,096, ... 256 observations, with
+    which the step fits. The error's `settings` are then [("window", this length)]. Otherwise they are [].
 
     Args:
         config: options of the fit; batch sizes and mask ratio are used.
@@ -164,9 +164,10 @@ class Plan:
 
     @property
     def prediction_seconds(self) -> float:
-        """Estimated seconds of the predictions that end a run: all series by every network, the scored ones once more.
+        """Estimated seconds that the predictions at the end of a run take.
 
-        It is 0 until `schedule` has measured the time per token, so without the option `minutes` it is always 0.
+        Each network predicts all series; then the series that are scored are predicted once more. The estimate is 0
+        until `schedule` has measured the time per token, so without the option `minutes` it is always 0.
         """
         return self.token * float(self.members * self.lengths.sum() + self.lengths[self.scored].sum())
 
@@ -301,10 +302,10 @@ class Plan:
 
         If there is no time for all:
 
+        - Without fine-tuning, long series are cut to the length at which there is time to predict four series (all, if
+          there are fewer) twice: for the results, and to score them. The length is at least 2,000 observations.
         - With fine-tuning, series stay whole, because a label belongs to a whole series.
-        - Without it, longer series are cut to a length at which four series, or all if they are fewer, can be predicted
-          twice (for the results, and to score them), but never below 2,000 observations.
-        - Then as many series as there is time for, at least one, are drawn at random by the seed of the fit.
+        - In both cases as many series as there is time for, at least one, are drawn at random by the seed of the fit.
 
         Returns:
             Ascending indices of the series, and the largest number of observations of a series. None if there is time
@@ -338,9 +339,10 @@ class Plan:
         return number
 
     def _planned(self) -> dict[str, dict[str, int]]:
-        """Return the numbers of plan.json that are 1 or more: {"steps": {stage: steps}, "rows": {method: rows}}.
+        """Read plan.json: return {"steps": {stage: training steps}, "rows": {method: rows that it may learn from}}.
 
-        Both dictionaries are empty if the file is missing, damaged or of an older version.
+        Only whole numbers of 1 or more are returned. Both dictionaries are empty if the file is missing, damaged or of
+        an older version.
         """
         try:
             kept = json.loads((self.folder / PLAN).read_text(encoding="utf-8"))
