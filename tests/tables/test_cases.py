@@ -196,6 +196,15 @@ def test_dates_that_fit_one_notation_alone_are_read_by_it(written, tmp_path):
     assert error.value.code == "time-text"
 
 
+@pytest.mark.parametrize("cells", [["01 Jan", "02 Jan"], ["1. März", "2. März"], ["3 sept.", "4 sept."]])
+def test_days_of_one_month_without_a_year_are_no_numbers_with_a_unit(cells):
+    with pytest.raises(InputError) as error:
+        SeriesDataset.from_frame(pd.DataFrame({"id": 0, "time": cells, "value": [1.0, 2.0]}))
+    assert error.value.code == "time-text"
+    hours = SeriesDataset.from_frame(pd.DataFrame({"id": 0, "time": ["1 h", "2 h"], "value": [1.0, 2.0]}))
+    assert hours.times.tolist() == [1, 2]
+
+
 def test_each_of_several_files_is_a_series_and_what_changes_with_the_outcome_is_not_read(tmp_path):
     rng = np.random.default_rng(0)
     for i in range(6):

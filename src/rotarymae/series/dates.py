@@ -40,6 +40,7 @@ MONTHS = (
     "jan|ene|gen feb|fev|fév mar|mär|mrz|mrt apr|abr|avr may|mai|mei|mag jun|juin|giu jul|juil|lug aug|ago|aou|aoû "
 )
 MONTHS += "sep|set oct|okt|ott|out nov dec|dez|dic|déc"
+DAY_OF_MONTH = rf"(?i)^\d{{1,2}}\.? ?({MONTHS.replace(' ', '|')})\pL{{0,6}}\.?$"  # 01 Jan, without a year
 YEAR_1000 = -354_285  # in days since 1970-01-01; %Y of DuckDB takes fewer digits than four, too
 FIRST_DAY, LAST_DAY = -719_162, 2_932_896  # the years 1 to 9999, in days since 1970-01-01
 
@@ -192,21 +193,21 @@ def _from_numbers(texts: pa.Array, name: str, na: Sequence[str]) -> Times:
         na: numbers, in any spelling, that mean "missing".
 
     Raises:
-        InputError: no text is a number, true or false, and some text is not missing (code "time-text"); the message
-            says how to give formats of dates.
+        InputError: no text is a number, true or false, and some text is not missing, or some are days without a year
+            ("01 Jan"), code "time-text"; the message says how to give formats of dates.
     """
-    try:
-        read = cells.numbers(texts, name, na)
-    except InputError as error:
-        known = texts.drop_null().unique()[:HEAD_CELLS].to_pylist()
-        said = " or ".join(f"time_format={how!r}" for how in formats_of(known))
-        said = said or "for example time_format='%d.%m.%Y %H:%M'"
-        raise InputError(
-            f"time column {name!r} holds text ({listed(known[:1])}); say how its dates are written ("
-            f"{said}, --time-format), or convert it to numbers, or to datetimes, which are read as days.",
-            code="time-text",
-        ) from error
-    return Times(read.values.copy(), read.words, read.note)
+    if not cells.matches(texts[:HEAD_CELLS], DAY_OF_MONTH).any():  # "Jan" is no unit
+        with suppress(InputError):
+            read = cells.numbers(texts, name, na)
+            return Times(read.values.copy(), read.words, read.note)
+    known = texts.drop_null().unique()[:HEAD_CELLS].to_pylist()
+    said = " or ".join(f"time_format={how!r}" for how in formats_of(known))
+    said = said or "for example time_format='%d.%m.%Y %H:%M'"
+    raise InputError(
+        f"time column {name!r} holds text ({listed(known[:1])}); say how its dates are written ("
+        f"{said}, --time-format), or convert it to numbers, or to datetimes, which are read as days.",
+        code="time-text",
+    )
 
 
 def _from_iso(texts: pa.Array, name: str) -> pa.Array:
