@@ -431,8 +431,9 @@ def compare_at_hidden(
 ) -> dict[str, Any]:
     """Return the errors of the model and of other methods at hidden observations, for each column of values.
 
-    A value is compared if all methods predict it. Values that are missing, or known only to lie above or below a limit,
-    are left out.
+    A value is compared if all methods predict it. If only a limit is known, a prediction that agrees with it has the
+    error 0; another has its distance to the limit. If limits were left out, a method would be the better the less it
+    knows of them: a faint source is measured when it is bright, and has a limit otherwise.
 
     Args:
         preprocessor: the preprocessor of the model, which standardises values.
@@ -445,20 +446,21 @@ def compare_at_hidden(
     Returns:
         {name of a column of values: row}. A row is a dictionary:
 
-        - "hidden_observations": the number of compared values; "limits", if there are any: the number of values that
-          are missing or only limits.
+        - "hidden_observations": the number of compared values; "limits", if there are any: how many of them are limits.
         - "methods": {method: {error: number}}. "root_mean_squared_error_scaled" is that of standardised values. Rows of
           a single channel, and of data without channels, also have "root_mean_squared_error" and
-          "median_absolute_error", in the table's unit. All are NaN if nothing is compared.
+          "median_absolute_error" (of values that are no limits), in the table's unit. All are NaN if nothing is
+          compared.
         - "share_inside_band": {share of a band, as text ("0.95"): share of the values inside}, if `answers` has bands
-          and anything is compared.
+          and any value that is no limit is compared; limits do not count.
         - "channels": {channel, as text: row}, for each channel of hidden observations, if the data has channels.
         - "by_distance": a list of rows with scaled errors only, one for each range of distances. A distance is the time
           to the nearest visible observation in the channel, in units of position; infinite without one. "above" is the
-          lower edge of the range. Ranges with fewer than 20 compared values are left out.
+          lower edge of the range. Ranges with fewer than 20 compared values that are no limits are left out.
     """
-    scaler, truth = preprocessor.values, np.asarray(measured(hidden), np.float64)
-    channels = channel_index(hidden)
+    scaler, truth = preprocessor.values, np.asarray(hidden.values, np.float64)
+    channels, known = channel_index(hidden), np.isfinite(measured(hidden))
+    sides = np.zeros(truth.shape, np.int8) if hidden.sides is None else hidden.sides
     scaled = {name: scaler.transform(guess, channels) for name, guess in guesses.items() if name != "model"}
     scaled["model"] = answers.scaled_mean
     scaled_truth = scaler.transform(truth, channels)
@@ -473,19 +475,25 @@ def compare_at_hidden(
             own_unit: whether to return errors in the table's unit as well; standardised ones are always there.
         """
         # A channel that training never saw has no mean: methods are compared where all of them answer.
-        limits = int(np.isnan(truth[rows, v]).sum())
-        rows = rows[np.all([np.isfinite(guess[rows, v]) for guess in (truth, *guesses.values())], axis=0)]
+        rows = rows[np.all([np.isfinite(guess[rows, v]) for guess in guesses.values()], axis=0)]
+        exact, side = rows[known[rows, v]], sides[rows, v]
+
+        def away(guess: np.ndarray, values: np.ndarray) -> np.ndarray:
+            """Return how far guesses [rows] are from what the observations allow: the value itself, or a side of it."""
+            error = guess[rows, v] - values[rows, v]
+            return np.where((side == 0) | (np.sign(error) == -side), error, 0.0)
+
         methods = {}
         for name, guess in guesses.items():
-            methods[name] = {SCALED_RMSE: _root_mean_square(scaled[name][rows, v] - scaled_truth[rows, v])}
+            methods[name] = {SCALED_RMSE: _root_mean_square(away(scaled[name], scaled_truth))}
             if own_unit:
-                away = guess[rows, v] - truth[rows, v]
-                methods[name][RMSE] = _root_mean_square(away)
-                methods[name][MEDIAN_ERROR] = float(np.median(np.abs(away))) if len(rows) else np.nan
+                methods[name][RMSE] = _root_mean_square(away(guess, truth))
+                error = np.abs(guess[exact, v] - truth[exact, v])
+                methods[name][MEDIAN_ERROR] = float(np.median(error)) if len(exact) else np.nan
         row: dict[str, Any] = {"hidden_observations": len(rows), "methods": methods}
-        row |= {"limits": limits} if limits else {}
-        if inside and len(rows):
-            row["share_inside_band"] = {f"{share:g}": float(x[rows, v].mean()) for share, x in inside.items()}
+        row |= {"limits": len(rows) - len(exact)} if len(exact) < len(rows) else {}
+        if inside and len(exact):
+            row["share_inside_band"] = {f"{share:g}": float(x[exact, v].mean()) for share, x in inside.items()}
         return row
 
     every = np.arange(len(truth))
@@ -502,9 +510,8 @@ def compare_at_hidden(
         # How far a hidden observation lies from any that is left, in units of position: some median gaps.
         far = np.searchsorted(DISTANCES, answers.distance / preprocessor.positions.unit)
         groups = [(edge, measure(every[far == k], v, own_unit=False)) for k, edge in enumerate((0.0, *DISTANCES))]
-        row["by_distance"] = [
-            {"above": edge, **part} for edge, part in groups if part["hidden_observations"] >= MIN_HIDDEN
-        ]
+        measured_of = lambda part: part["hidden_observations"] - part.get("limits", 0)  # noqa: E731
+        row["by_distance"] = [{"above": edge, **part} for edge, part in groups if measured_of(part) >= MIN_HIDDEN]
         rows_of[name] = row
     return rows_of
 

@@ -17,7 +17,7 @@ from rotarymae.calibration import calibrate
 from rotarymae.errors import InputWarning
 from rotarymae.interpolation import interpolate
 from rotarymae.likelihoods import LIKELIHOODS
-from rotarymae.metrics import SCALED_RMSE
+from rotarymae.metrics import MEDIAN_ERROR, RMSE, SCALED_RMSE
 from rotarymae.partners import features
 from rotarymae.plots import interpolation
 from rotarymae.preprocess import DatasetExamples, ObservationPreprocessor
@@ -396,14 +396,32 @@ def test_a_classifier_with_partners_reads_limits_and_tables_without(tmp_path):
     assert np.isfinite(model.predict_proba(frame)).all() and np.isfinite(model.predict_proba(plain)).all()
 
 
-def test_limits_are_left_out_of_errors_and_counted():
+def test_a_limit_is_missed_by_as_much_as_a_prediction_lies_on_its_wrong_side():
+    data = dataset()
+    pipeline = pretrain(data, replace(FIT, likelihood="gaussian")).pipeline
+    preprocessor, hidden = pipeline.require_series(), data.select([0, 1])
+    answer = interpolate(pipeline, data.select([0, 1]), as_queries(hidden, preprocessor))
+    side = hidden.sides[:, 0]  # pyright: ignore
+    assert set(side.tolist()) == {-1, 0}
+    for shift in (-2.0, 3.0):  # an upper limit is kept below, and missed above
+        row = compare_at_hidden(preprocessor, hidden, answer, {"model": answer.mean, "other": hidden.values + shift})
+        missed = np.where((side == 0) | (shift > 0), shift, 0)
+        errors = row["value"]["methods"]["other"]
+        assert errors[RMSE] == pytest.approx(np.sqrt((missed**2).mean()))
+        assert errors[MEDIAN_ERROR] == pytest.approx(abs(shift))
+
+
+def test_limits_count_and_are_in_no_band():
     data = dataset()
     pipeline = pretrain(data, replace(FIT, likelihood="gaussian")).pipeline
     visible, hidden, _ = hide(data, 0.25, seed=0)
     answer = interpolate(pipeline, visible, as_queries(hidden, pipeline.require_series()))
     row = compare_at_hidden(pipeline.require_series(), hidden, answer, {"model": answer.mean})["value"]
     limits = int((hidden.sides != 0).sum())  # pyright: ignore
-    assert limits and row["limits"] == limits and row["hidden_observations"] == len(hidden.times) - limits
+    assert limits and row["limits"] == limits and row["hidden_observations"] == len(hidden.times)
+    low, high = answer.bands[0.68]
+    inside = ((hidden.values >= low) & (hidden.values <= high))[hidden.sides == 0]  # pyright: ignore
+    assert row["share_inside_band"]["0.68"] == pytest.approx(inside.mean())
     assert np.isfinite(row["methods"]["model"][SCALED_RMSE])
     far = np.arange(len(hidden.times)) % 2 == 1  # limits only: no group that is compared
     distant = replace(answer, distance=np.where(far, 50.0, 0.1) * pipeline.require_series().positions.unit)

@@ -73,11 +73,11 @@ class Rule:
     def rank(self, words: Sequence[str]) -> float:
         """Return how well a column's name, split into `words` by `pieces`, fits this rule: the smaller the better.
 
-        - It is infinity for a name without any of `self.words`, or with one of `self.never`.
-        - Otherwise it is the least index of the name's words in `self.words`. A single letter counts only if it is the
-          whole name.
-        - If the name has a word of `self.better`, half the number of `self.words` is subtracted.
-        - If the name has n > 1 words, 0.25 + 0.01 n is added.
+        - It is the least index of the name's words in `self.words`, which begin with the likeliest. A single letter
+          counts only if it is the whole name: t is a time, and T_Reactor is none.
+        - With a word of `self.better`, a name fits much better: half the number of `self.words` is subtracted.
+        - Of names with the same word, the shortest fits best: 0.25 + 0.01 n is added for n > 1 words.
+        - It is infinity for a name without any of `self.words`, or with one of `self.never`: time_err is no time.
         """
         alone = len(words) == 1  # as t is a time, and T_Reactor none
         places = [self.words.index(word) for word in words if word in self.words and (alone or len(word) > 1)]
@@ -113,11 +113,11 @@ def pieces(name: str) -> list[str]:
 
 
 def looks_like_id(name: str) -> bool:
-    """Return whether the name of a column suggests ids of objects, as objectId, stay_id and patient do.
+    """Return whether the name of a column suggests ids of objects, such as patients: objectId, stay_id, patient.
 
-    It does if its last word means an id, if its only word names an object, if it is a name of an object, such as
-    station_name, or if it is a serial number. It does not if any word names something else, as in image_id, night_id
-    and item_id.
+    - It does if its last word means an id (stay_id), if its only word is a kind of object (patient), if it asks for the
+      name of an object (station_name), or if it asks for a serial number (serial_no).
+    - It does not if any word means something else than an object, as in image_id, night_id and item_id.
     """
     words = pieces(name)
     if {*words, *(word.removesuffix("id") for word in words)} & NO_IDS:  # ccdid, too
@@ -244,7 +244,7 @@ class Column:
 
     @property
     def runs(self) -> int:
-        """Number of runs of consecutive rows with the same cell; rows where it is missing are passed over."""
+        """Number of runs of consecutive rows with the same cell, missing cells left out; 1 if all are missing."""
         return 1 + int((np.diff(self.codes[self.codes >= 0]) != 0).sum())
 
     @property
@@ -291,12 +291,12 @@ class Column:
 
         False if all are below 1,000. Otherwise the first rule that applies decides:
 
-        - True if some have zeros in front, as in 07005.
-        - If the name says so, as bikeid does: True, unless the numbers go up and down in small steps. A stock index
-          does, and is no code.
-        - Any other name: True if each number occurs at least three times on average, and the numbers lie far apart:
-          they fill less than a thousandth of the places in their range. Places lie a step apart, the greatest common
-          divisor of their differences, as prices in millionths are multiples of a large step.
+        - Texts are codes if some have zeros in front, as in 07005.
+        - If the column's name says so, as bikeid does, the numbers are codes, unless they go up and down in small
+          steps, as a stock index does.
+        - Other numbers are codes if each occurs at least three times on average, and they lie far apart: their range is
+          more than 1,000 times their step times the count of different ones. The step is the greatest common divisor of
+          their differences. Prices in millionths have a large step, and so are no codes.
         """
         if not self.whole or self.known.max() < MIN_CODE:
             return False
@@ -354,9 +354,12 @@ class Column:
     def restarts_times(self, times: np.ndarray | None, series: np.ndarray) -> bool:
         """Return whether the times restart wherever the cell changes, as in series that list one channel after another.
 
-        From row to row with equal cells, the times of a series must run one way, up or down; equal times count as such.
-        Where the cell changes, they must go back. Each must hold for more than 95 % of these steps. `times` [n] are
-        numbers, and `series` [n] codes of each row's series; False if `times` is None.
+        From row to row with equal cells, the times of a series must run one way, up in all series or down in all.
+        Equal times count as such. Where the cell changes, they must go back. Each must hold for more than 95 % of these
+        steps.
+
+        False if `times` is None, or steps of either kind do not occur. `times` [n] are numbers, and `series` [n] codes
+        of each row's series.
         """
         if times is None:
             return False
@@ -407,10 +410,10 @@ def parts_of_dates(time: Column, columns: Iterable[Column]) -> list[Column]:
 
     - Whole numbers do so if they are the year, month, day, hour, weekday or day of the year, plus any constant: 0 to 11
       are months, too.
-    - Texts do so if there is one for each month, or for each weekday, in any language. There must be more than four,
-      and equal ones must not stand together (`in_blocks`).
+    - Texts do so if each month in the sample has a text of its own, or each weekday, in any language: Jan, Feb, ...
+      There must be more than four texts, and equal ones must not stand together (`in_blocks`).
 
-    Columns with names like ids are passed over.
+    Constant columns and those with names like ids are passed over.
     """
     if time.days is None:
         return []
@@ -596,8 +599,8 @@ def _is_clock(column: pa.Array, numbers: np.ndarray | None, hours: bool) -> bool
 def _are_hours_and_minutes(numbers: np.ndarray) -> bool:
     """Return whether numbers, at least one, are times of day without a colon: 915 and 2350 for 09:15 and 23:50.
 
-    All must be readable so, and one must be past 00:59. As 0, 100, 200 may be elapsed times, there must be three
-    different minutes, or an hourly 2300.
+    All must be readable so, and one must be 100 (01:00) or more. Full hours such as 0, 100, 200 could be elapsed times,
+    so there must be at least three different minutes, or the largest number must be 2300, as in hourly data.
     """
     minutes = numbers % 100
     likely = numbers.max() >= 100 and (len(np.unique(minutes)) >= MIN_RUN or numbers.max() == 2300)

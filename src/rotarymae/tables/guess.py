@@ -144,17 +144,16 @@ class Remarks(dict[str, str]):
 def _series_per_row(source: Source) -> str | None:
     """Return the stem of numbered columns, "FLUX." for FLUX.1, FLUX.2, ..., if each row is a series; None if not.
 
-    The stem is the beginning that the names share; it is "" if whole names are numbers or dates, such as 1990. The
-    result is None in each of these cases:
+    The stem is the beginning that the names share. It is "" if whole names are numbers or dates, such as 1990. It is
+    "column " in a table without names, whose columns are called "column 1", "column 2", ... The result is None
 
-    - There are fewer than 20 numbered columns (7 if their names are times, 4 if the stem is called like a time).
-    - There are more other columns than numbered ones.
-    - The stem is "", and the names neither rise nor fall throughout, as those of stations that are called by numbers.
-    - Another column is called like a time, and does not hold words.
-    - Another column holds dates or decimal numbers that go one way and seldom repeat.
-    - The columns have no names, and one of them holds no numbers.
-    - They have no names, and neighbours in a row differ more than twice as much as neighbours in a column (medians,
-      without the first column).
+    - if there are fewer numbered columns than others, or fewer than 20 (7 if their names are times, such as 1990; 4 if
+      the stem is called like a time);
+    - if the stem is "", and the numbers neither rise nor fall throughout: they may be names of stations;
+    - if another column may be the time. It is called like a time, and does not hold words; or it holds dates or decimal
+      numbers that go one way, and at least half as many different ones as there are rows;
+    - if the table has no names, and a column holds no numbers, or neighbours in a row may be unrelated: they differ
+      more than twice as much as neighbours in a column (medians, without the first column).
     """
     stems = [stem for stem in ("", *_stems(source.kinds)[:1]) if not DATED.match(stem)]
     counts = {stem: numbers_in(source.kinds, stem) for stem in stems}
@@ -183,9 +182,10 @@ def _series_per_row(source: Source) -> str | None:
 
 
 def _stems(names: Iterable[str]) -> list[str]:
-    """Return what stands before the numbers in names of columns, most frequent first: ["FLUX."] for FLUX.1 and FLUX.2.
+    """Return the beginnings of numbered names of columns, most frequent first: ["FLUX."] for FLUX.1 and FLUX.2.
 
-    Each beginning comes once; for a name such as "1990" it is "". Names without a number are passed over.
+    A beginning is what stands before the last number of a name; for a name such as "1990" it is "". Each comes once.
+    Names without a number are passed over.
     """
     numbered = Counter((match[1], match[3]) for match in map(NUMBERED.fullmatch, names) if match)
     return list(dict.fromkeys(stem for (stem, _), _ in numbered.most_common()))
@@ -216,8 +216,11 @@ def _made_up(names: Iterable[str]) -> bool:
 def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     """Propose a column for every role of a schema that the user did not name: id, time, channel, values and so on.
 
-    Some columns are joined first: numbered ones to lists, if they make a series of each row (`_series_per_row`); year,
-    month, ... to one time (`_with_dates`), or those of a named time; those of a named id such as subject+trial.
+    Some columns are joined first:
+
+    - those of a named id, such as subject+trial;
+    - numbered ones to lists, if their stem is named, or no time is named and each row is a series (`_series_per_row`);
+    - otherwise year, month, ... to one time: those of a named time, such as year+month, or else those of `_with_dates`.
 
     Args:
         source: the table, of which some rows are read.
@@ -258,11 +261,12 @@ def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
 def _with_dates(source: Source) -> Source:
     """Return the table with columns year, month, ... joined to one of times; the table itself if it has none.
 
-    - The finest parts, such as the minute, are left out until the rest makes dates in more than 95 % of the sampled
-      rows.
-    - Of several dates, the one with the most different values is joined.
-    - Names that only end like a part, such as VISITYR, may be dates of birth. They count only if the table has no other
-      dates, and if theirs lie in 1900 to 2100, and mostly change from row to row or never go back.
+    - If all parts together make dates in at most 95 % of the sampled rows, the finest ones, such as the minute, are
+      left out until the rest does better. At least two parts must be left.
+    - If there are several such dates, the one with the most different values is joined.
+    - A date whose names have a common beginning, such as VISITYR and VISITMO, may be a date of birth. It counts only if
+      no column of the table holds dates, if all its years lie in 1900 to 2100, and if it changes in more than half of
+      the steps from row to row or never goes back.
     """
     best, most = source, 0
     for parts in dates_in_parts(source.kinds):
@@ -310,9 +314,11 @@ class _Proposer:
     """
 
     def __init__(self, source: Source, schema: TableSchema, named: set[str]) -> None:
-        """Look at the columns of a table by a sample of its rows; the arguments are kept as attributes.
+        """Look at the columns of a table by a sample of its rows; keep the arguments, those of `guess.propose`.
 
-        Raises InputError as `propose` does if a column that the user named is absent ("unknown-column").
+        Raises:
+            InputError: a column that the user named cannot be read, or is absent ("unknown-column"), other than an id
+                "id" or "file" and static ones; what `look` raises.
         """
         for role, name in schema.roles:
             if role in named - {"static"} and (role, name) not in (("id", "id"), ("id", "file")):
@@ -347,7 +353,7 @@ class _Proposer:
 
     @functools.cached_property
     def files(self) -> Column | None:
-        """The name of each row's file, if the table has several files and no column of lists; else None."""
+        """A column with the id of each row's file, if the table has several files and no column of lists; else None."""
         several = len(self.source.paths) > 1 and not any(c.listed for c in self.columns.values())
         return look(self.source.with_ids_of_files(), names=["file"])["file"] if several else None
 
@@ -385,8 +391,9 @@ class _Proposer:
     def find_time(self) -> None:
         """Propose the column of times, the format of its dates, and a column of times of day next to whole days.
 
-        Sets `self.time`, `self.times` and `self.time_values`. Columns that only repeat a part of the dates, such as the
-        month, are taken off `self.unused`, unless no other column of numbers is left.
+        Sets `self.time`, the column; `self.times`, codes of the rows' times; and `self.time_values`, the times as
+        numbers, or None. The latter two include the times of day. Columns that only repeat a part of the dates, such as
+        the month, are taken off `self.unused`, unless no other column of numbers is left.
 
         Raises:
             InputError: no column could hold times, or dates lack the year ("no-time"); dates may be written in several
@@ -438,7 +445,7 @@ class _Proposer:
         """Propose the column of times of day next to the column of times, if that holds whole days.
 
         It is the first one that is called like a clock. Without such a name, as in other languages, it is the first one
-        whose times of day ascend within each day (`ascends_within_days`).
+        whose times of day ascend within each day (`ascends_within_days`). Other columns of times of day get a remark.
         """
         if self.time.days is None or (np.nan_to_num(self.time.days) % 1).any():
             return
@@ -462,32 +469,36 @@ class _Proposer:
         return False
 
     def refuse_dates_without_year(self) -> None:
-        """Raise InputError ("no-time") if the time holds days of the month, and the table months but no years.
+        """Raise InputError ("no-time") if the times are days of the month, and the table has a month, but no year.
 
-        Columns of these are known by their names (`DATE_PARTS`); months must hold numbers from 1 to 12, and days from 1
-        to 31.
+        The columns of these parts are recognised by their names (`DATE_PARTS`). No error is raised if the column of
+        months has other numbers than 1 to 12, or that of days others than 1 to 31.
         """
         time = self.column("time")
         names = {name.lower(): name for name in self.columns}
         year, month, day = (next((w for w in DATE_PARTS[p][0] if w in names), "") for p in ("year", "month", "day"))
-        if time is None or time.name != names.get(day) or year or not month:
+        if time is None or not time.numeric or time.name != names.get(day) or year or not month:
             return
         if set(self.columns[names[month]].known) <= {*range(1, 13)} and set(time.known) <= {*range(1, 32)}:
             text = f"{names[month]!r} and {time.name!r} are dates without a year: add a column of years, or name"
-            raise InputError(f"{text} another time by --time. There are {self.described(self.columns)}", code="no-time")
+            raise InputError(
+                f"{text} another column by --time. There are {self.described(self.columns)}", code="no-time"
+            )
 
     def likely_time(self) -> Column | None:
         """Return the column that is most likely the time, of those not used so far; None if no column may be.
 
-        Candidates hold dates, or are called like times and hold numbers or times of day. Columns that are constant
-        within blocks of ids or files, as dates of birth are, are candidates only if there are no others. The first of
-        these questions to which candidates differ decides:
+        Candidates hold dates, or are called like times and hold numbers or times of day. Constant columns are none,
+        other than dates in a table with times of day. Numbered columns (`_repeated`) are none, unless they hold dates.
+        Columns that are constant within blocks of ids or files, as dates of birth are, are candidates only if there are
+        no others. The first of these questions to which candidates differ decides:
 
         - Is it filled in more than half of the rows?
-        - Does it hold something else than times of day, if another candidate holds dates?
+        - Does it hold something else than times of day? This is asked if another candidate holds dates.
         - Does its name alone tell, as MJD and obs date do?
-        - Does it hold dates of one format that change nearly as often as other candidates? If a column of other numbers
-          than consecutive whole ones is called like a time, the dates must be called so, too.
+        - Does it hold dates of one format, and change nearly as often as the candidate that changes most? The dates
+          must also be called like times, if any candidate so called holds neither dates nor consecutive integers that
+          repeat, such as 1, 2, 3, 1, 2.
         - Does `in_order` accept it?
         - Does its name fit best?
 
@@ -544,12 +555,12 @@ class _Proposer:
 
         Columns that are used already are not tried, nor are ids and columns whose cells are lists.
 
-        A column qualifies if it has at least 10 different numbers, and rises in more than 90 % of the steps. Steps
-        between rows that differ in a column of texts do not count, if its equal cells come in blocks. If none
-        qualifies so, those of `ascending_within_ids` do.
+        A column qualifies if it has at least 10 different numbers, and rises in more than 90 % of the steps from row to
+        row. If equal cells of a column of texts come in blocks, each may be an object: then steps between blocks do not
+        count. If no column qualifies, those do that rise in every step within ids (`ascending_within_ids`).
 
         A column of days such as 20240331 is returned only if no other one qualifies. If two columns rise equally often,
-        one that only counts the rows is returned last.
+        one that only counts the rows is returned last. The columns that were compared get a remark.
         """
         numbers = [c for c in self.unused.values() if c.numeric and not (c.listed or looks_like_id(c.name))]
         steps = {c: np.diff(c.numbers) for c in numbers}  # pyright: ignore
@@ -566,10 +577,11 @@ class _Proposer:
         return best
 
     def ascending_within_ids(self, steps: Mapping[Column, np.ndarray]) -> list[Column]:
-        """Return the columns that rise in every step within each id, for the first column of ids that has such.
+        """Return the columns that rise in every step within each id, and so may be the time; [] without any.
 
-        If another column never falls within the ids, but stays equal in some steps and rises in others, it may be the
-        time as well: then these ids do not count. `steps` are the differences of each column from row to row.
+        Columns of ids are tried in turn until one has such columns. One is passed over if yet another column never
+        falls within its ids, but stays equal in some steps and rises in others: this may be the time as well. `steps`
+        are {column: its differences from row to row, [rows - 1]}.
         """
         for id in self.columns.values():
             if looks_like_id(id.name) and self.rows - id.runs > MIN_RUN:
@@ -584,8 +596,8 @@ class _Proposer:
 
         - With one possible format (`Column.formats`), this is proposed. If its years have two digits, `self.doubts`
           warns.
-        - With several, such as 05/06/24 as day and month in either order, raises InputError ("time-text"). If the user
-          named the column, nothing is done.
+        - With several, such as 05/06/24 as day and month in either order, raises InputError ("time-text"). It does not
+          if the user named the column; then no format is proposed.
         """
         time = self.time
         texts = time.cells.cast(pa.large_string()).drop_null().unique().to_pylist()
@@ -637,11 +649,11 @@ class _Proposer:
 
         Units of measurement, ISO dates, and ids of rows or times instead of series are passed over.
 
-        - Equal cells of an id often follow one another. If this holds for columns with the best name (`ID.rank`), only
-          these are compared.
-        - Otherwise those are compared that best tell apart the rows of one time, which are often of several objects.
+        - If equal cells follow one another (`Column.in_blocks`) in columns with the best name (`ID.rank`), as those of
+          a series often do, only these columns are compared.
+        - If not, the columns are compared that best tell apart rows of one time, as these often are of several objects.
 
-        Of these, the column with the most different cells is returned; of several such, the one with the best name.
+        The compared column with the most different cells is returned; of several such, the one with the best name.
         """
         free, n = self.unused.values(), self.rows
         named = [c for c in free if looks_like_id(c.name) and c.distinct > 0 and (c.formats or not c.dates)]
@@ -666,13 +678,13 @@ class _Proposer:
     def id_by_shape(self) -> Column | None:
         """Return a column, of those not used so far, whose cells look like ids, whatever its name; None without one.
 
-        - It holds texts or whole numbers, and is filled in more than 95 % of the rows. Equal cells come in blocks, of
-          three rows or more on average, and mark no states of one object (`marks_states`). Of several such columns,
-          those with more than one time for each id go first, then texts, then the one with the most different cells.
-        - Without such a column, it is one that tells apart rows of the same time (`name_in_time`), or else one whose
-          rows alternate (`alternating_objects`).
+        The first of these that exists is returned, and `self.remarks` gets a remark on it, which says why:
 
-        `self.remarks` gets a remark on the column, which says why.
+        - a column of texts or whole numbers whose equal cells come in blocks, of three rows or more on average. It is
+          filled in more than 95 % of the rows, and marks no states of one object (`marks_states`). Of several, columns
+          in which some id has several times are preferred, then texts, then the most different cells;
+        - a column that tells apart rows of the same time (`name_in_time`);
+        - a column that changes from row to row, in a log of several objects (`alternating_objects`).
         """
         blocks = [c for c in self.objects if (c.text or c.whole) and c.distinct > 1 and not c.listed]
         blocks = [c for c in blocks if (c.codes >= 0).mean() > MOST and c.in_blocks and self.rows / c.runs >= MIN_RUN]
@@ -688,7 +700,7 @@ class _Proposer:
 
     @property
     def objects(self) -> list[Column]:
-        """The columns not used so far that may name objects: no dates, flags, labels, units or passbands."""
+        """The unused columns that may name objects: no dates, times of day, flags, labels, units or passbands."""
         free = [c for c in self.unused.values() if not (c.dates or c.clock or c.is_flag or self.is_unit(c))]
         return [c for c in free if not (LABEL.fits(c.words) or {*c.words} & {*PASSBANDS})]
 
@@ -718,7 +730,7 @@ class _Proposer:
         return column.distinct == 1 or any(count_keys(c.codes, column.codes) == c.distinct for c in channels)
 
     def has_name_of_unit(self, column: Column) -> bool:
-        """Return whether texts or codes have the name of a unit (uom), or another column's name and a U (VSORRESU)."""
+        """Return whether a column holds texts or codes, and is named for units: uom, or VSORRESU next to VSORRES."""
         other = column.name.removesuffix("U")
         named = {*column.words} & UNITS or (other != column.name and other in self.columns)
         return bool(named) and (column.text or column.is_code)
@@ -726,10 +738,12 @@ class _Proposer:
     def name_in_time(self) -> Column | None:
         """Return the column that names the objects that have rows at one time, such as stations; None without one.
 
-        It is not used so far, and holds texts, codes or numbers of places, each in three rows or more on average. Time
-        and name together must identify more than 98 % of the rows, and the time alone less than 90 %. If none does,
-        time and channel together are tried in place of the time. Of several columns, the one with the most names is
-        returned.
+        Candidates are unused columns of texts, of codes (`Column.is_code`), or of whole numbers with a name such as
+        site. They are not called like a channel. Each name is in three rows or more on average.
+
+        Time and name together must identify more than 98 % of the rows, and the time alone less than 90 %. If no
+        candidate passes, time and channel together are tried in place of the time. Of several, the one with the most
+        names is returned.
         """
         names = [c for c in self.objects if not CHANNEL.fits(c.words) and c.distinct > 1]
         names = [c for c in names if c.distinct <= self.rows / MIN_RUN]
@@ -757,10 +771,11 @@ class _Proposer:
     # ── label, groups, facts ────────────────────────────────────────────────────────────────────────────────────────
 
     def find_varying(self) -> None:
-        """Set `self.varying`, `self.outcomes` and `self.varying_numbers`: the columns that change within series.
+        """Set `self.varying`, `self.outcomes` and `self.varying_numbers`: unused columns that change within series.
 
-        If there is one series, or one per row, every column with different cells counts as varying. Outcomes get a
-        remark. If only ids would be left besides them, none count as outcomes.
+        `varying` has all of them; if there is one series, or one per row, all with different cells. Those with numbers
+        are either `outcomes`, if they look like one, such as died, or `varying_numbers`. Outcomes get a remark. There
+        are none if `varying_numbers` would have only ids.
         """
         one = int(self.series.max(initial=-1)) + 1 in (0, 1, self.rows)  # which does not show what varies
         self.varying = [c for c in self.unused.values() if (c.distinct > 1 if one else c.varies(self.series))]
@@ -771,10 +786,11 @@ class _Proposer:
         self.remarks.on(self.outcomes, OUTCOME)
 
     def find_facts(self) -> tuple[str | None, str | None]:
-        """Propose as static the columns that are constant within each series; return the names of label and groups.
+        """Propose static columns among those that are constant within series; return the names of label and groups.
 
-        The label is the column that looks like one (`_likely_label`); the groups are a column of ids that several
-        series share, such as patients, which gets a remark. Each is None without such a column.
+        `_likely_static` chooses them, unless the user named some. The label is the column that looks like one
+        (`_likely_label`); the groups are a column of ids that several series share, such as patients, which gets a
+        remark. Each is None without such a column.
         """
         count = int(self.series.max(initial=-1)) + 1
         fixed = [c for c in self.unused.values() if c not in self.varying and c.distinct > 0]
@@ -802,8 +818,8 @@ class _Proposer:
     def find_companions(self) -> None:
         """Find the columns of errors, limits, flags and coordinates by their names; the other numbers may be values.
 
-        Sets `self.errors`, `value_of`, `limits`, `flags`, `coordinates` and `maybe_values`. The latter are those of
-        `self.varying_numbers` that are no ids, errors, limits or flags.
+        Sets `self.errors`, `limits`, `flags`, `coordinates`; `value_of`, {column of errors: column of its values}; and
+        `maybe_values`: the columns of `self.varying_numbers` that are no ids, errors, limits or flags.
         """
         free = self.unused.values()
         self.value_of = _errors_by_name(free)
@@ -820,9 +836,10 @@ class _Proposer:
         self.maybe_values = [c for c in self.varying_numbers if c not in others and not looks_like_id(c.name)]
 
     def find_channel(self) -> None:
-        """Propose a column of channels, unless the user named one or called the table wide.
+        """Propose the column that says what each row measured, such as the band, unless the user set channel or wide.
 
-        It is taken off `self.maybe_values`. If rows of a table with channels lack the time, `self.doubts` says so.
+        It is taken off `self.maybe_values`. If there is one, and rows lack the time, `self.doubts` says so, unless the
+        user set untimed.
         """
         if not {"channel", "wide"} & self.named:
             self.take("channel", self.likely_channel())
@@ -833,11 +850,13 @@ class _Proposer:
         self.maybe_values = [c for c in self.maybe_values if c is not channel]
 
     def find_possible_values(self) -> None:
-        """Narrow `self.maybe_values` down to what may be measured, and propose a position among them (`find_scale`).
+        """Narrow `self.maybe_values` down to what may be measured, and propose positions, such as depths.
+
+        `find_scale` proposes these, unless the user named them.
 
         Codes, classes, counts of measurements, copies of another column or of the time, and coordinates are removed,
-        each unless no column would be left. If the table has nested columns, which may hold the values, coordinates are
-        always removed.
+        each kind unless no column would be left. If the table has nested columns, which may hold the values,
+        coordinates are always removed.
         """
         classes = [c for c in self.maybe_values if LABEL.fits(c.words) and c.names_classes and len(c.name) > 1]
         self.leave_out([c for c in self.maybe_values if c.is_code or c in classes], "codes that name something")
@@ -867,8 +886,9 @@ class _Proposer:
     def likely_channel(self) -> Column | None:
         """Return the column that most likely says what was measured in each row, such as the band; None without one.
 
-        It holds texts or whole numbers, at most 2,000 different ones, which change within series and mark no states
-        (`marks_states`). The first of these that finds a column decides: its name, its classes, its texts.
+        It holds texts or whole numbers, at most 2,000 different ones, which change within series. Unless called like a
+        passband, it marks no states (`marks_states`). The first rule that finds a column decides: it is called like a
+        channel; its classes tell apart rows of one time; its texts explain the values, or times begin again at each.
         """
         roles = {*self.errors, *self.limits, *self.outcomes, *self.flags}
         usual = [c for c in self.varying if c not in roles and 1 < c.distinct <= MAX_CHANNELS and c.may_repeat]
@@ -878,11 +898,13 @@ class _Proposer:
         return self._channel_by_name(usual) or self._channel_by_classes(classes) or self._channel_by_texts(classes)
 
     def _channel_by_name(self, columns: Iterable[Column]) -> Column | None:
-        """Return the column that is called like a channel; None without one.
+        """Return the column that is called like a channel, such as band or sensor; None without one.
 
-        Names of classes count, too, if the table has a column of units (`is_unit`), and so does F, if it holds texts.
-        Of several columns, one with one unit per channel goes first, then the one that leaves the fewest rows with
-        equal series, time and channel, then the one with the best name.
+        Two more names count: those of classes, such as type, if the table has a column of units (`is_unit`); and F, as
+        ATLAS calls the filter, if it holds texts. Columns that look like ids, units or values are passed over.
+
+        If there are several, those with one unit per channel go first, then those that leave the fewest rows with equal
+        series, time and channel, then the one with the best name.
         """
         units = [c for c in self.unused.values() if self.is_unit(c)]
         named = [c for c in columns if CHANNEL.fits(c.words) or (units and LABEL.fits(c.words))]
@@ -895,8 +917,9 @@ class _Proposer:
     def _channel_by_classes(self, classes: Iterable[Column]) -> Column | None:
         """Return the column of classes that tells apart the rows of equal series and time; None without one.
 
-        There must be more than a twentieth of such rows, and all but a twentieth of them must be told apart. A scale,
-        such as depths (`Column.is_scale`), is no channel. A remark says why the column was chosen.
+        More than a twentieth of all rows must repeat the series and time of an earlier row. Less than a twentieth as
+        many may repeat its cell, too. A scale, such as depths (`Column.is_scale`), is no channel. If there are several
+        columns, the one that leaves the fewest repeated rows is returned. A remark says why it was chosen.
         """
         bare, keys = self.repeated_rows(), joint_codes(self.series, self.times)
         left = {c: self.repeated_rows(c.codes) for c in classes if bare > self.rows / 20}
@@ -907,11 +930,14 @@ class _Proposer:
         return best
 
     def _channel_by_texts(self, classes: Iterable[Column]) -> Column | None:
-        """Return the column of texts with letters that says what a single column of values measured; None without one.
+        """Return the column of texts that says what a single column of values measured; None without one.
 
-        The column of values is the only one of numbers, or is called like a value, or has errors. The texts explain
-        more than half of the variance of its ranks, or else the times of a series restart at each text. A remark says
-        which; if neither holds, all such columns of texts get a hint.
+        The values are the column with the best name of a value; or else the first that has errors; or else the only one
+        of numbers. Candidates for the channel are columns of `classes` that hold texts with letters.
+
+        The candidate that explains most of the variance of the values' ranks is returned, if this is more than half;
+        otherwise the first at whose texts the times start again (`Column.restarts_times`). A remark says which rule
+        applied. If neither did, all candidates get a remark.
         """
         texts = [c for c in classes if cells.is_text(c.cells.type) and cells.matches(c.cells, r"\pL").any()]
         numbers = [c for c in self.maybe_values if c not in texts and not (c.is_code or c in self.coordinates)]
@@ -935,12 +961,15 @@ class _Proposer:
         return self.rows - count_keys(self.series, self.times, *keys)
 
     def find_scale(self) -> None:
-        """Propose a further position, such as a depth, if many rows repeat the series, time and channel of another.
+        """Propose a further position, such as a depth, if many rows have equal series, time and channel.
 
-        If more than a twentieth of all rows do, the first of `self.maybe_values` is proposed that is a scale within
-        such rows (`Column.is_scale`), is no time of day, and tells all but a twentieth of the repeated rows apart. It
-        is taken off `self.maybe_values`. Without such a column, `doubt_repeated_rows` says what is doubtful; with
-        channels only if there are so many.
+        Rows repeat if they agree in these with an earlier row; many are more than a twentieth of all rows. The first of
+        `self.maybe_values` is proposed that is a scale within rows of equal series, time and channel
+        (`Column.is_scale`), is no time of day, and tells all but a twentieth of the repeated rows apart. It is taken
+        off `self.maybe_values`.
+
+        Without such a column, `doubt_repeated_rows` says how many rows repeat: in a table with channels only if they
+        are many, in others if there is any.
         """
         channel = self.column("channel")
         keys = [] if channel is None else [channel.codes]
@@ -955,10 +984,11 @@ class _Proposer:
             self.doubt_repeated_rows(keys)
 
     def doubt_repeated_rows(self, keys: Sequence[np.ndarray]) -> None:
-        """Add to `self.doubts` how many rows repeat the series, time and `keys` of another, each int [rows].
+        """Add a sentence to `self.doubts` on how many rows have the same series, time and channel as an earlier row.
 
-        `keys` are the codes of the channels, or empty. The sentence also names a column of classes or coordinates that
-        tells all but a twentieth of these rows apart, if there is one: it may be a part of the id.
+        If a column of classes (`Column.names_classes`) or coordinates tells all but a twentieth of these rows apart,
+        the sentence names it: it may be a part of the id. `keys` holds the codes of the channels, int [rows], if there
+        are any.
         """
         bare, what = self.repeated_rows(*keys), "series, time and channel" if keys else "series and time"
         text = f"{bare:,} of {self.rows:,} rows seen repeat the {what} of another"
@@ -969,7 +999,7 @@ class _Proposer:
         self.doubts.append(text)
 
     def id_option_with(self, column: Column) -> str:
-        """Return the command's option that adds a column to the proposed id, if any, such as "--id subject+trial"."""
+        """Return the option that adds a column to the id, "--id subject+trial"; without an id, it is "--id trial"."""
         return option("id", "+".join(c.name for c in (self.column("id"), column) if c is not None))
 
     def repeats_time(self, column: Column) -> bool:
@@ -1012,11 +1042,14 @@ class _Proposer:
     def find_values(self) -> None:
         """Propose the columns of values, and whether the table is wide, with a channel in each; set `self.values`.
 
+        Columns that the user named are kept. Otherwise the first of these rules that applies decides:
+
         - If the user called the table wide, all possible values, `self.maybe_values`, are proposed.
         - If one stands out (`likely_value`), only this one is proposed.
         - If several are possible and there is no column of channels, all are proposed, as channels of a wide table,
           unless the user set `wide`.
-        - Otherwise those that lack at most a tenth of their cells are proposed, or else those that lack the fewest.
+        - Else those that lack at most a tenth of their cells are proposed, or if there are none, those that lack the
+          fewest.
 
         Raises:
             InputError: no column could hold values ("no-values").
@@ -1059,9 +1092,9 @@ class _Proposer:
         The first of these rules that finds a column decides:
 
         - It has the best name of a value, such as flux.
-        - It has a column of standard errors, while some possible values have none. If several have one, means do not
-          count.
-        - It differs more between channels than within one, if there is a column of channels.
+        - It has a column of standard errors, while some possible values have none. If several have one, columns of
+          means, such as flux_mean, do not count.
+        - It changes within the channels of a series, but differs more between channels than within one.
         """
         channel = self.column("channel")
         best = min(self.maybe_values, key=lambda c: VALUE.rank(c.words))
@@ -1092,10 +1125,11 @@ class _Proposer:
     def find_errors(self) -> None:
         """Propose the column of standard errors of a single column of values: flux_err next to flux, or err.
 
-        Nothing is proposed for several columns of values, if the user named errors, or if --errors would leave out
-        rows: those with a value, but no error, in a series that has errors elsewhere. Limits ("<5") need no error.
+        Nothing is proposed for several columns of values, or if the user named errors. Nor is a column for which
+        --errors would leave out rows: those with a value, but no error, in a series that has errors elsewhere. Limits
+        ("<5") need no error. A remark (`self.remarks`) says how many rows these are.
 
-        Remarks (`self.remarks`) say how many rows --errors would leave out, and which coordinates may be positions.
+        Coordinates, such as latitude, get a remark with the option --positions that would read them.
         """
         values, given = self.values, self.given.get("positions", ())
         if "positions" not in self.named:
@@ -1121,11 +1155,11 @@ class _Proposer:
         """Propose a column of detection limits, such as limmag, for rows that lack the value.
 
         Limits of magnitudes, which grow as a source gets fainter, are proposed as "lower_limits"; others as
-        "upper_limits". The column is then no static column. Nothing is proposed if there are several columns of values,
-        if the user named limits, or if no row has a limit without a value.
+        "upper_limits". The column is taken off the proposed static columns. Nothing is proposed if there are several
+        columns of values, if the user named limits, or if no row has a limit without a value.
 
-        Remarks (`self.remarks`) are made on the proposed column, and on other limits, flags and marks such as "<",
-        which are not read.
+        `self.remarks` gets remarks on the proposed column; on other columns of limits, flags, and marks such as "<",
+        which are not read; and on values such as "<12.6" of magnitudes, which may mean fainter.
         """
         free, n, values = self.unused.values(), self.rows, self.values
         texts = {c: {*c.cells.unique().to_pylist()} - {None, "", "="} for c in free if c.text}
@@ -1163,7 +1197,7 @@ class _Proposer:
 
 
 def _labels_times(column: Column) -> bool:
-    """Return whether a column is called like a label of times, as is_anomaly is, and holds up to two whole numbers."""
+    """Return whether a column labels single times: its name is like is_anomaly, and at most two whole numbers occur."""
     return column.whole and column.distinct <= 2 and not LABELS_OF_TIMES.isdisjoint(column.words)
 
 
@@ -1187,13 +1221,14 @@ def _name_without_error_words(words: Iterable[str]) -> str:
 def _errors_by_name(columns: Iterable[Column]) -> dict[Column, Column]:
     """Find columns of standard errors by their names, and return {error: the column of its values}.
 
-    A column holds errors in each of these cases; columns without numbers are passed over:
+    Columns without numbers are passed over. Most errors are called like their values, with a mark (err, unc, ...) at
+    either end: flux_unc, sigmaflux, e_mag, conc_se. A column holds errors in each of these cases, too:
 
-    - Its name is that of its values with a mark (err, unc, ...) at either end: flux_unc, sigmaflux, e_mag, conc_se.
-    - The mark replaces "mean" in the name of the values, as in flux_std for flux_mean.
-    - The name of exactly one column ends in the rest of its name: errvel → mnvel.
+    - The mark replaces "mean" or "median" in the name of the values, as in flux_std for flux_mean.
+    - Without its mark, the name has at least two letters, and exactly one column's name ends in it: errvel for mnvel.
     - It is right behind its values, is called like them with d, e or s in front, and has no negative number.
-    - It is right behind its values, is called error, err or sigma, and has only positive numbers.
+    - It is right behind its values, is called error, err, sigma or the like, and has at least three different numbers,
+      all of them positive.
     """
     columns = [c for c in columns if c.numeric]
     marked = [c for c in columns if c.is_error or any(word == "e" or ERROR_MARK.search(word) for word in c.words)]
@@ -1219,11 +1254,12 @@ def _errors_by_name(columns: Iterable[Column]) -> dict[Column, Column]:
 def id_column(table: Source, id: str) -> str:
     """Return the name of the id column of a table that has labels or static columns of series.
 
-    It is `id`; or if the table lacks `id`, its only column that looks like an id. `id` may join names of columns by
-    "+".
+    It is `id`, which may join names of columns by "+"; or if the table lacks a single column `id`, its only column that
+    looks like an id.
 
     Raises:
-        InputError: the table lacks `id`, and no column or several look like ids ("unknown-column").
+        InputError: the table lacks `id`, and no column or several look like ids, or it lacks a column that `id` joins
+            (both "unknown-column"); a column cannot be read (`Source.need`).
     """
     table = table.with_id(id)
     likely = [name for name in table.columns if looks_like_id(name)]
@@ -1234,7 +1270,7 @@ def id_column(table: Source, id: str) -> str:
 
 
 def status_of(label: str, columns: Iterable[str]) -> str | None:
-    """Return the first column, other than `label`, whose name says how durations ended, such as status or died.
+    """Return the first column, other than `label`, whose name may say which durations were cut short: status, died.
 
     None if there is none, or if the name `label` is not one of a duration, such as survival.
     """
@@ -1248,16 +1284,16 @@ def propose_objects(source: Source, id: str, label: str | None) -> tuple[str | N
 
     Args:
         source: the table; a sample of its rows is read.
-        id: the id column of the observations, or several joined by "+". If the table of objects lacks it, its only
-            column that looks like an id takes its place. Ids are never proposed as label or static column.
+        id: the id column of the observations, or several joined by "+". If the table of objects lacks a single one,
+            its only column that looks like an id takes its place. The columns of the id are not proposed.
         label: the label, if the user named it, which is kept; None to propose one.
 
     Returns:
         The label, or None if no column looks like one; the static columns; and {column: what is doubtful about it}.
 
     Raises:
-        InputError: no column of ids, or several that look like one ("unknown-column"); what `look` raises for a table
-            that it cannot read.
+        InputError: no column of ids, or several that look like one ("unknown-column"); what `id_column` and `look`
+            raise for a table that they cannot read.
     """
     key, seen, remarks = id_column(source, id), look(source), Remarks()
     ids = {key, *id_parts(key, source.kinds)}
@@ -1273,9 +1309,10 @@ def _likely_label(columns: Iterable[Column], count: int) -> str | None:
 
     It is the first of these that exists:
 
-    - a column of durations next to a status, a column that says how they ended by at most two values (`status_of`);
-    - a column that is called like a class or an outcome, such as species or died, with at least two different values,
-      and at most half as many as series (two are always allowed).
+    - a column of durations, such as survival, if another column says how they ended, such as died (`status_of`). The
+      durations must not be negative, and the other column must have at most two different values.
+    - the column with the best name of a class or an outcome, such as species or died. It must have at least two
+      different values, and at most half as many as there are series (two are always allowed).
     """
     by_name = {c.name: c for c in columns}
     for c in by_name.values():
@@ -1291,9 +1328,10 @@ def _likely_static(columns: Iterable[Column], count: int, label: str | None, rem
 
     They are all whose cells differ, except
 
-    - the label, and what may give it away: outcomes, the status (`status_of`), and columns that determine the label;
-    - ids, dates, times of day, and columns called like a standard error, split or fold;
-    - texts or numberings that differ in most series.
+    - the label, and what may give it away: outcomes, the status (`status_of`), and columns that determine the label
+      with at most half as many different cells as series;
+    - ids, dates, times of day, and columns called like a standard error, split, fold or true;
+    - texts that differ in more than half of the series, and numberings that differ in all.
 
     `label` is its column's name, or None. What is doubtful is added to `remarks`.
     """
