@@ -619,10 +619,9 @@ def test_a_month_and_a_day_want_a_year(names, tmp_path):
 
 def test_a_month_next_to_whole_dates_called_day_lacks_no_year(tmp_path):
     day = pd.date_range("2024-01-25", periods=40)
-    table = pd.DataFrame({"day": day.strftime("%Y-%m-%d"), "month": day.month, "level": np.random.rand(40)})
-    table.to_csv(tmp_path / "t.csv", index=False)
-    proposal = propose(open_source(tmp_path / "t.csv"), TableSchema(values=()))
-    assert proposal.schema.time == "day" and proposal.schema.values == ("level",)
+    table = pd.DataFrame({"day": day.strftime("%Y-%m-%d"), "month": day.month, "level": DRAW.normal(size=40)})
+    schema, *_ = looked_at(table, tmp_path)
+    assert schema.time == "day" and schema.values == ("level",)
 
 
 @pytest.mark.parametrize("name", ["is_anomaly", "attack", "fault flag", "isFailure", "alarm"])
