@@ -116,7 +116,10 @@ class Calibration(nn.Module):
     def check(self) -> None:
         """Raise InputError if loaded numbers hold NaN or infinity, or `reach` (distance) or `season` is negative."""
         if not all(part.isfinite().all() for part in self.buffers()) or self.season < 0 or (self.reach < 0).any():
-            raise InputError("the calibration is damaged: it holds NaN, infinity, or a negative `reach` or `season`.")
+            raise InputError(
+                "the calibration holds NaN, infinity, or a negative `reach` or `season`; wanted finite numbers, both "
+                "of these at least 0."
+            )
 
     @property
     def calibrated_likelihood(self) -> Likelihood:

@@ -191,12 +191,12 @@ def expected_calibration_error(truth: np.ndarray, probabilities: np.ndarray) -> 
 def regression_metrics(truth: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
     """Score a regression: return {metric: value} with "root_mean_squared_error", "mean_absolute_error" and "r2".
 
-    Errors are in the unit of `truth`. Several outputs have metrics of their own: "r2_output_0", "r2_output_1", ...
-    Metrics of an output without true values, and R² with only one, are NaN. R² of true values that are all equal is 0,
-    or 1 if all predictions are right.
+    Errors are in the unit of `truth`. With several outputs, each metric is given for each output instead, as
+    "r2_output_0", "r2_output_1", ...; there is none over all outputs. Metrics of an output without true values, and R²
+    with only one, are NaN. R² of true values that are all equal is 0, or 1 if all predictions are right.
 
     Args:
-        truth: true values [S, outputs]; NaN is left out.
+        truth: true values [S, outputs]; NaN and infinity are left out.
         predicted: predictions [S, outputs] in the same unit.
     """
     scores = {}

@@ -633,10 +633,11 @@ class Pipeline:
         -------
         ndarray of shape [n, V]
             A score for each of the n observations of `dataset(X)`, in their order, and V columns of values: high for
-            odd ones, NaN if the channel has fewer than 16 observations in the series. It is computed from the mean loss
-            of a stretch of 16 observations, relative to the median over all stretches of this channel in the data set,
-            in robust standard deviations. The score is the larger of two numbers: how far the loss lies above the
-            median when whole stretches are hidden; and how far it lies below when observations are hidden one by one,
+            odd ones, NaN if the channel has fewer than 16 observations in the series. Losses are averaged over runs of
+            about 16 observations of a channel; each observation is in two runs. The means are compared with the median
+            over the channel in all series, in robust standard deviations. The score is the larger of two numbers: how
+            far the worse mean lies above the median when whole stretches are hidden (an eighth of the channel, at most
+            64 observations); and how far the better mean lies below it when a random quarter of the series is hidden,
             because a frozen sensor is predicted too well.
 
         Raises

@@ -592,7 +592,8 @@ def _for_each(
 
     Args:
         name: of the argument, for messages.
-        given: an array for all series, which is repeated; or one for each, as a list, or stacked along a first axis.
+        given: an array for all series, which is repeated; or one for each: stacked along a first axis to more than
+            `most` axes, or as a list in which some array has `most` axes.
         dataset: the series.
         most: largest number of axes of the array of one series; the smallest is 1.
         convert: called with an array in the user's form, such as dates; returns it as numbers.

@@ -312,6 +312,12 @@ def test_features_know_errors_of_any_name_if_they_are_named():
         assert not any("wobble" in name for name in found)
 
 
+@pytest.mark.parametrize("time", [0.1, 1.1, 2459000.3])
+def test_there_is_no_slope_over_one_time(time):
+    groups = Groups(np.zeros(7, np.int64), 1, np.full(7, time), np.arange(7.0), None)
+    assert np.isnan(groups.slope(groups.t, groups.x, np.ones(7, bool))).all()
+
+
 def test_wide_tables_get_basic_features_of_each_channel():
     channels = [f"c{i:02d}" for i in range(40)]
     data = SeriesDataset.from_arrays([np.arange(40.0)], [np.arange(40.0)], [channels])

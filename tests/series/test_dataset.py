@@ -1025,3 +1025,19 @@ def test_integers_of_128_bits_are_read():
     table = {"id": [1, 1], "time": [0.0, 1.0], "value": pl.Series([3, 4], dtype=pl.Int128)}
     read = SeriesDataset.from_frame(pl.DataFrame(table), id="id", time="time", values=["value"])
     assert read.values[:, 0].tolist() == [3, 4]
+
+
+def test_negative_durations_in_texts_are_those_of_pandas():
+    spans = pd.to_timedelta([-3.0, -1.5, 0.0, 1.5, 26.5], unit="h")
+    for texts in (spans.astype(str), [str(one.to_pytimedelta()) for one in spans]):
+        data = SeriesDataset.from_frame(pd.DataFrame({"id": 0, "time": texts, "value": np.arange(5.0)}))
+        assert np.allclose(data.times * 24, [-3, -1.5, 0, 1.5, 26.5]) and data.values.ravel().tolist() == [*range(5)]
+
+
+@pytest.mark.parametrize(
+    ("clock", "hours"), [("13:30 PM", 13.5), ("01:30 PM", 13.5), ("12:10 AM", 1 / 6), ("12:30 pm", 12.5)]
+)
+def test_halves_of_the_day(clock, hours):
+    table = pd.DataFrame({"id": 0, "day": ["2024-01-01", "2024-01-02"], "at": [clock] * 2, "value": [1.0, 2.0]})
+    data = SeriesDataset.from_frame(table, time="day", clock="at")
+    assert np.allclose(data.times - 19723, [hours / 24, 1 + hours / 24])

@@ -121,7 +121,8 @@ def _columns(
 ) -> str:
     """Return what each column of a table is taken as, what it holds, and a remark, as text in aligned columns.
 
-    A column that is joined to others has their role and remark. Columns that cannot be read come last.
+    A column that is joined to others has their role and remark. Columns that cannot be read come last. Of more than
+    about 40 lines, similar ones are folded into "... N more".
 
     Args:
         head: what stands above the names of the columns.

@@ -137,7 +137,7 @@ def log_loss(probabilities: Floats, truth: NDArray[Any]) -> float:
 
 
 def sorted_errors(predicted: Floats, truth: Floats) -> list[list[float]]:
-    """Return the absolute errors of predictions in ascending order, a list for each output.
+    """Return the absolute errors of predictions in ascending order, a list per output, for the widths of intervals.
 
     If an output has more than 1000, 1000 of them are kept, at even steps from the smallest to the largest. Errors that
     are not finite, because a value is missing (NaN), are left out.

@@ -87,7 +87,7 @@ class Curves(NamedTuple):
         evidence: [S], logarithm of the likelihood of the fluxes under the curve's kernel over that under noise alone.
         days, ratio: [S], the kernel's length in days and in the logarithm of the wavelength; means of their logarithms
             over all kernels, weighted by likelihood.
-        misfit: [S], mean(((x - curve) / error)²) over the observations.
+        misfit: [S], mean((x - curve)² / variance) over the fitted observations; see `curve_features`.
         scale: [S], root mean square of the fluxes without their errors' share.
         peak: [S], the time at which the brightness, the curve's sum over g, r and i, is largest.
         mean, variance: [S, 9, 6], the curve at `PHASES` days from the peak, and the variance of its error.
@@ -177,7 +177,7 @@ def curve_features(
     - "evidence": log(likelihood of the fluxes / their likelihood as noise alone). "evidence per observation": the same
       divided by the number of the series' observations.
     - "log days" and "log ratio": the means of log(T) and log(W) over all pairs, weighted by likelihood.
-    - "log scale": log(s). "misfit": mean(((x - smooth curve) / e)²).
+    - "log scale": log(s). "misfit": mean((x - smooth curve)² / d²) over the fitted fluxes, d² = e² + (s / 50)².
 
     Args:
         series, channels: int [n], index of each observation's series, ascending, and of its channel.

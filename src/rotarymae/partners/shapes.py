@@ -136,9 +136,10 @@ class Groups:
             The slopes [G] of the groups that have observations. NaN for a group if `where` selects fewer than 3 of its
             observations, or if `a` is the same for all that it selects.
         """
+        largest, smallest = (self.reduce(kind, np.where(where, a, np.nan)) for kind in (np.fmax, np.fmin))
         a = np.where(where, a - self.mean(a, where)[self.group], 0.0)
         b = np.where(where, b - self.mean(b, where)[self.group], 0.0)
-        enough = (self.sum(where) > 2) & (self.sum(a * a) > 0)
+        enough = (self.sum(where) > 2) & (largest > smallest)
         return divide(self.sum(a * b), np.where(enough, self.sum(a * a), 0.0))
 
     # What several features read.

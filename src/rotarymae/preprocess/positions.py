@@ -44,7 +44,10 @@ class PositionScaling(nn.Module):
     training_reach: Tensor
 
     def __init__(self, columns: int = 0, origin: Origin = "first") -> None:
-        """Create a scaling of time from `origin` and `columns` more positions; statistics are NaN until loaded."""
+        """Create a scaling of time and of `columns` further positions; its statistics are NaN until they are set.
+
+        With `origin` "first" time counts from each series' first observation, with "zero" from the table's zero.
+        """
         super().__init__()
         self.origin = origin
         for name, size in (("units", columns + 1), ("column_origins", columns), ("training_reach", columns + 1)):

@@ -401,17 +401,18 @@ def _word_code(word: str) -> str | None:
 def _elapsed(texts: pa.Array) -> np.ndarray:
     """Convert durations and times of day, "26:30", "02:30 PM" or "1 days 02:30:00", to days, float64 [n].
 
-    Other texts become NaN; a duration may be negative ("-1:30").
+    Other texts become NaN. A minus negates all of "-1:30", but only the days of "-1 days +22:30:00", as pandas writes.
     """
-    parts = pc.extract_regex(texts, ELAPSED)  # pyright: ignore
-    total = np.zeros(len(texts))
-    noon = cells.matches(texts, "^12:")
-    total += (cells.matches(texts, "(?i)p.?m") & ~noon) / 2 - (cells.matches(texts, "(?i)a.?m") & noon) / 2
-    for part, size in (("d", 1.0), ("h", 1 / 24), ("m", 1 / 1440), ("s", 1 / 86400)):
+    parts, number = pc.extract_regex(texts, ELAPSED), {}  # pyright: ignore
+    for part in "dhms":
         digits = pc.struct_field(parts, part)  # pyright: ignore
         digits = pc.if_else(pc.equal(digits, ""), "0", digits)  # pyright: ignore
-        total = total + digits.cast(pa.float64()).to_numpy(zero_copy_only=False) * size
-    return np.where(cells.matches(texts, "^-"), -total, total)
+        number[part] = digits.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    hour = number["h"] + 12 * (cells.matches(texts, "(?i)p.?m") & (number["h"] < 12))
+    hour -= 12 * (cells.matches(texts, "(?i)a.?m") & (hour == 12))
+    clock = hour / 24 + number["m"] / 1440 + number["s"] / 86400
+    negative, days = cells.matches(texts, "^-"), cells.matches(texts, "day")
+    return np.where(negative, -1.0, 1.0) * number["d"] + np.where(negative & ~days, -clock, clock)
 
 
 def with_clock(day: Times, clock: pa.Array, name: str) -> Times:

@@ -173,9 +173,10 @@ def _from_frame(
 
 
 def fitted_by_command(of_training: Mapping[str, Any]) -> bool:
-    """Return whether the command `rotarymae fit` trained a model; False if an estimator did.
+    """Return whether a model's training table was read as `rotarymae fit` reads, so that new frames must be, too.
 
-    `of_training` are the fields of `TableSchema` that the model saved. Only the command saves "tokens", which decides.
+    `of_training` are the fields of `TableSchema` that the model saved. They hold "tokens" if the command trained the
+    model, or an estimator that started from such a model.
     """
     return "tokens" in of_training
 

@@ -653,12 +653,16 @@ def _is_headless(names: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
 
 
 def _are_numbered_names(names: Sequence[str], like_values: bool) -> bool:
-    """Return whether the numbers in the first row of a table, at least one, are names of columns.
+    """Return whether the numbers in the first row of a table are names of columns.
 
     They are if they ascend from left to right, and one of these holds:
 
     - Their steps are equal: at least four numbers such as 400, 410, 420, 430, or two from 0 or 1 on.
-    - All are digits alone, and not all are like the values below them (`like_values`).
+    - All are digits alone, and `like_values` is False.
+
+    Args:
+        names: all cells of the first row, at least one of which is a number; other texts are passed over.
+        like_values: whether each of the numbers is near the range of the numbers below it, as a value would be.
     """
     texts = [name.strip() for name in names if _number(name) is not None]
     numbers = [number for number in map(_number, texts) if number is not None]

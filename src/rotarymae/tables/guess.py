@@ -334,9 +334,10 @@ class _Proposer:
         self.doubts: list[str] = []
 
     def propose(self) -> Proposal:
-        """Propose all roles in turn, filling `self.given`, `self.doubts` and `self.remarks`; call it once.
+        """Propose which columns are time, id, channel, values and so on; return this layout, with what is doubtful.
 
-        Raises InputError as `find_time` and `find_values` do.
+        Call it once: it fills `self.given`, the proposed roles, and `self.doubts` and `self.remarks`. Raises InputError
+        as `find_time` and `find_values` do.
         """
         self.find_time()
         self.find_id()
@@ -887,8 +888,9 @@ class _Proposer:
         """Return the column that most likely says what was measured in each row, such as the band; None without one.
 
         It holds texts or whole numbers, at most 2,000 different ones, which change within series. Unless called like a
-        passband, it marks no states (`marks_states`). The first rule that finds a column decides: it is called like a
-        channel; its classes tell apart rows of one time; its texts explain the values, or times begin again at each.
+        passband, it marks no states (`marks_states`). Dates, flags, limits, errors and outcomes are passed over. The
+        first rule that finds a column decides: its name is that of a channel; its cells tell apart rows of equal series
+        and time; its texts explain much of the values' variance, or the times start anew at each text.
         """
         roles = {*self.errors, *self.limits, *self.outcomes, *self.flags}
         usual = [c for c in self.varying if c not in roles and 1 < c.distinct <= MAX_CHANNELS and c.may_repeat]
@@ -1112,7 +1114,10 @@ class _Proposer:
         return next((c for c in measured if share_explained(c, channel) > TELLING_SHARE), None)
 
     def say_units(self) -> None:
-        """Add a remark to columns of units that differ within a channel, and to columns of time zones."""
+        """Add remarks for the user to unused columns: that units differ within a channel, or that times have zones.
+
+        The first says that numbers are not converted; the second, that the zones are ignored.
+        """
         channel = self.column("channel")
         free = [c for c in self.varying if c.name in self.unused and c not in self.flags]
         units = [c for c in free if channel and self.has_name_of_unit(c) and c.varies(channel.codes)]

@@ -679,7 +679,8 @@ def _factors_of_training(table: Source, schema: TableSchema, values: Sequence[st
 
     A column with the same unit, perhaps by another name, is not in the result. Without `schema.convert` the result is
     {}, and an InputWarning names each column in another unit, with the factor if `_factor` knows it. With
-    `schema.convert`, InputError ("unit") is raised for a column whose factor `_factor` does not know.
+    `schema.convert`, InputError ("unit") is raised for a column whose factor `_factor` does not know. `values` is not
+    used; `_factors_of_errors` takes the same arguments.
     """
     factors = {}
     for name, trained in schema.units.items():

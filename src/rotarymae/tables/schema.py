@@ -64,8 +64,8 @@ class TableSchema:
         one observation (time). Set time if all channels are measured together.
     duplicates
         Reading: which value counts if rows have the same series, time and channel, but different values: their mean,
-        the first or the last; error refuses a table with many such rows, and of few reads the first. Set mean if values
-        were measured repeatedly.
+        the first or the last. error takes the first, but refuses the table if more than 1 % of its rows are such. Set
+        mean if values were measured repeatedly.
     limits
         Reading: cells such as <0.01 or >100, and those of --upper-limits and --lower-limits, are limits of a value,
         which the model uses (censored), or are left out and counted (drop). Set drop if such limits are unreliable.
@@ -250,11 +250,11 @@ class TableSchema:
         return replace(schema, static=static, **of_model)
 
     def with_values_of(self, dataset: Any) -> TableSchema:
-        """Return the schema with the units, and for a wide table the values, that `dataset` was read with.
+        """Return the schema completed by what reading found out: the units, and for a wide table the columns of values.
 
-        `dataset` is a `SeriesDataset` that was read by this schema. Values of a wide table are the names of the data
-        set's channels, or of its values if it has no channels. Units are {} if the data set has no report on the
-        reading.
+        It is what `rotarymae fit` saves with a model, so that later tables are read alike. `dataset` is a
+        `SeriesDataset` that was read by this schema. Values of a wide table are the names of the data set's channels,
+        or of its values if it has no channels. Units are {} if the data set has no report on the reading.
         """
         values = tuple(dataset.channel_names or dataset.value_names) if self.wide else self.values
         return replace(self, values=values, units=dataset.reading.units if dataset.reading else {})
