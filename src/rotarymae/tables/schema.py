@@ -63,9 +63,9 @@ class TableSchema:
         Reading: with --wide, each value becomes an observation of its own (channel), or all channels of a time become
         one observation (time). Set time if all channels are measured together.
     duplicates
-        Reading: which value counts if rows have the same series, time and channel, but different values: their mean,
-        the first or the last. error takes the first, but refuses the table if more than 1 % of its rows are such. Set
-        mean if values were measured repeatedly.
+        Reading: which of different values counts in rows of the same series, time and channel: their mean, the first or
+        the last. error takes the first, but refuses a table with more than 1 % of such rows. Set mean if values were
+        measured repeatedly.
     limits
         Reading: cells such as <0.01 or >100, and those of --upper-limits and --lower-limits, are limits of a value,
         which the model uses (censored), or are left out and counted (drop). Set drop if such limits are unreliable.
