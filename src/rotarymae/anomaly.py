@@ -154,7 +154,8 @@ def _run_means(
 
     A run lies within one channel of one series. Each channel is cut into runs twice, the second time shifted by 8
     observations. Each observation is thus in two runs, and `extreme` chooses between their means. The first shifted run
-    has 8 observations, and a last run up to 39. A channel with fewer than 32 observations is one run.
+    has only 8 observations. The last run also takes the observations left over, so that it may have up to 39. A channel
+    with fewer than 32 observations is one run.
 
     Args:
         losses: [n, V]; a run with a NaN has the mean NaN.

@@ -57,10 +57,11 @@ def standardise(
 ) -> tuple[Float[Tensor, "B N"], Float[Tensor, "B N"], Float[Tensor, "B N"], Scale]:
     """Standardise times, values and standard errors of each series by its visible observations.
 
-    - Times: count from the first visible observation. Their unit is the median gap above 0 between successive
-      observations of a channel, or 1 if there is none.
-    - Values of a channel: less their median (the lower of two), divided by their spread. If all are equal, they are
-      divided by their absolute value instead (by 1 for 0); if none is visible, they stay as they are.
+    - Times count from the first visible observation. Their unit is the median gap above 0 between successive
+      observations of a channel, or 1 if there is no such gap.
+    - The median of the channel (the lower of the two middle values) is subtracted from its values, and the result is
+      divided by the channel's spread. If all visible values are equal, it is divided by their absolute value instead,
+      or by 1 if they are 0. A channel without visible values keeps its values.
 
     The spread is the root mean square distance to the median, each distance limited to five robust deviations. A robust
     deviation is 1.48 times the median distance; if this is 0, the mean distance.
@@ -71,9 +72,10 @@ def standardise(
         errors: standard errors, NaN where unknown; None if all are.
 
     Returns:
-        Standardised times and values, relative noise, and the scale, in the arguments' dtype. Noise is the squared
-        standard error divided by its mean over the channel's visible observations (unknown ones count as 0; a mean of 0
-        is replaced by 1). It is limited to 0.001 to 1000. Where the error is unknown, it is 1.
+        Standardised times and values, relative noise, and the scale, in the arguments' dtype. The relative noise of an
+        observation is its squared standard error divided by the mean squared error of the channel's visible
+        observations, limited to 0.001 to 1000. If its error is unknown, its noise is 1. The mean counts unknown errors
+        as 0; a mean of 0 is replaced by 1.
     """
     batch, most = len(times), int(channels.max()) + 1
     groups = ChannelGroups.of(channels, times, visible, most)
@@ -351,18 +353,19 @@ def least_half_width(bank: Bank, answer: Answer, channels: Int[Tensor, "B M"]) -
 def _query_features(bank: Bank, pairs: Tensor, times: Tensor, mean: Tensor, log_std: Tensor) -> Float[Tensor, "U m K"]:
     """Describe the observations around each query (a time to predict at) by K = 24 numbers, which the decoder reads.
 
-    - 12: three for each of the four nearest observations, two on either side: its value; its nearness, 1 / (1 + gap /
-      2); and its residual, how far it lies from its prediction by the other observations. All are 0 if it does not
-      exist.
-    - 2: the gap to the nearest observation on either side, as log1p; 0 without one.
-    - 1: the straight line between these two, at the query. Before the first or after the last observation it is the
-      value of that one.
-    - 2: 1 between two observations, else 0; and a third of the logarithm of the number of observations.
-    - 7: the expected hyperparameters of the channel's Gaussian processes (`Bank.hyperparameters`).
+    - 12 numbers: three for each of the two nearest observations on either side. They are its value; its nearness,
+      1 / (1 + gap / 2); and its residual, how far it lies from its prediction by the other observations. For an
+      observation that does not exist, all three are 0.
+    - 2 numbers: the gap to the nearest observation on either side, as log1p; 0 without one.
+    - 1 number: the straight line between the nearest observations on both sides, at the query. If there are
+      observations on one side only, it is the value of the nearest.
+    - 2 numbers: a flag, 1 if there are observations on both sides, else 0; and a third of the logarithm of the number
+      of observations in the channel.
+    - 7 numbers: the expected hyperparameters of the channel's Gaussian processes (`Bank.hyperparameters`).
 
-    Gaps are in median gaps of the series. Values and the line are given as (value - mean) / standard deviation, limited
-    to ±8, with mean and standard deviation of the prediction at the query; residuals likewise, with those of their own
-    prediction.
+    The unit of gaps is the median gap of the series. Values and the line are given as (value - mean) / standard
+    deviation, limited to ±8, with mean and standard deviation of the prediction at the query. Residuals are given
+    likewise, with mean and standard deviation of their own prediction.
 
     Args:
         bank: the processes, fitted to each pair of series and channel.
@@ -413,12 +416,14 @@ class Correction(nn.Module):
     def forward(
         self, tokens: Float[Tensor, "B M D"], numbers: Float[Tensor, "B M K"], answer: Answer
     ) -> Float[Tensor, "B M 3"]:
-        """Return a Student's t distribution for each of M queries: location, log squared scale, raw degrees of freedom.
+        """Return a Student's t distribution for each of M queries (times to predict at): its three parameters.
+
+        These are the location, the log squared scale, and the degrees of freedom before the softplus.
 
         Args:
             tokens: the decoder's output at each query.
             numbers: K numbers that describe each query, from `predict_with_processes`.
-            answer: the Gaussian processes' prediction at each query, which is corrected.
+            answer: the Gaussian processes' prediction at each query, which is corrected; its fields are [B, M].
         """
         x = F.silu(self.numbers(numbers) + self.token(tokens))
         move, widen, freedom = self.correction(x + F.silu(self.hidden(x))).unbind(-1)
@@ -485,9 +490,10 @@ class AnySeries(MaskedAutoencoder):
     ) -> Float[Tensor, "B M V P"]:
         """Return a prediction, standardised, at each of M positions: the 3 parameters of Student's t, [B, M, 1, 3].
 
-        They are explained in `likelihoods.StudentT`; the first is the mean. No argument is checked. Except in training,
-        68 % bands have a least width (`least_half_width`). The network takes small noise for no noise, because it also
-        learnt from functions that are exact or have outliers.
+        The parameters are explained in `likelihoods.StudentT`; the first is the mean. No argument is checked. Except in
+        training, a distribution is widened until half its 68 % band is at least `least_half_width`. This counters
+        bands that are too narrow at small noise: the network takes small noise for none, because it also learnt from
+        functions that are exact or have outliers.
 
         Args:
             context: the encoded visible tokens of B series, as the method `context` returns them.

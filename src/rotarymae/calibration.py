@@ -85,9 +85,9 @@ class Calibration(nn.Module):
     def __init__(self, outputs: int, likelihood: Likelihood) -> None:
         """Create an unfitted calibration: predictions follow mostly the model, with its spread.
 
-        The simple methods (such as the straight line between neighbours) have about a quarter of the weight together. A
-        distribution with a spread becomes Student's t. A band widens as soon as a query is beyond the first or last
-        observation (`widens`).
+        The simple methods (such as the straight line between neighbours) have about a quarter of the weight together.
+        If the model predicts a spread, the distribution becomes Student's t. Beyond the first or last observation of a
+        series, prediction bands widen at any distance (see `widens`).
 
         Args:
             outputs: number of pairs of channel and value column, each of which is calibrated by coefficients of its
@@ -263,19 +263,22 @@ class Calibration(nn.Module):
         return (total / count).amin(1).clamp(min=1e-12)[group]
 
     def _minimise(self, loss: Callable[[Tensor, Tensor, Tensor], Tensor], columns: slice) -> tuple[Tensor, Tensor]:
-        """Fit some columns of `knots` and `offsets`, and `freedom`, by L-BFGS, and store them.
+        """Fit `freedom` and some columns of `knots` and `offsets` by L-BFGS; store all, and return the latter two.
 
-        The sum of a loss and penalties is minimised; these keep coefficients smooth over distance, and near the prior.
-        During the fit there is one trait (a number that describes the channel of a series) more than the stored T: 1 if
-        the model was trained on the series, else 0. It takes up how the model's errors differ in such series. Its
-        coefficients are returned, but not stored.
+        The sum of a loss and penalties is minimised. The penalties keep coefficients smooth over distance, and all
+        numbers near those of an unfitted calibration.
+
+        Each channel of a series is described by the T stored traits, and during the fit by one more: 1 if the model was
+        trained on the series, else 0. The coefficients of this added trait hold how the model's errors differ in such
+        series. They are returned, but not stored.
 
         Args:
-            loss: called with (knots, offsets, freedom), shaped as below, freedom [3]; returns a scalar.
+            loss: called with (knots, offsets, freedom), shaped as below, freedom [3] by region; returns a scalar.
             columns: which of the C coefficients of a prediction are fitted; the others stay as stored.
 
         Returns:
-            knots: [3, K, T + 1, C], the coefficients by region, knot of log distance, and trait, the added trait last.
+            knots: [3, K, T + 1, C], the coefficients by region (0 between two observations, 1 beyond the first or last,
+                2 without any), by knot (a log distance to the nearest observation), and by trait, the added one last.
             offsets: [outputs, C], what is added to them for each pair of channel and value column.
         """
         gap = torch.zeros_like(self.knots[:, :, :1])
@@ -327,13 +330,14 @@ def coefficients_at(
     """Return the C coefficients by which the prediction at each query (a position to predict at) is calibrated.
 
     T numbers (traits) describe the channel of a query. Each trait has C coefficients, which depend on the region and
-    distance of the query. The result is the sum over traits of the trait times its coefficients.
+    distance of the query. The result is the sum over traits of the trait times its coefficients. Its shape is that of
+    `around.distance`, and an axis of C.
 
     Args:
         knots: the coefficients by region (0 between two observations, 1 beyond the first or last, 2 without any), log
             distance (log2(1 + distance) = 0, 1, .. K - 1) and trait. Between these distances they are interpolated
             linearly, beyond the last they are constant.
-        around: what lies around each query: distance to the nearest observation, region, and traits.
+        around: what lies around each query: distance to the nearest observation, in units of position; region; traits.
         reach: log distance, for each region, from which on coefficients are constant.
     """
     distance = torch.minimum(log_distance(around), reach[around.region])
@@ -407,7 +411,10 @@ def calibrate(
 
 
 def hidden_values(pipeline: Pipeline, dataset: SeriesDataset, season: float, seed: int) -> list[Tensor] | None:
-    """Hide stretches and ends of series, predict them, and return the n hidden values as `Calibration.fit` takes them.
+    """Hide stretches and ends of series, predict them, and return n hidden values as `Calibration.fit` takes them.
+
+    Of values hidden together, of one series, channel and value column, at about the same distance from observations, at
+    most 4 are returned (`representatives`).
 
     Args:
         pipeline: has a trained autoencoder of series.
@@ -416,7 +423,7 @@ def hidden_values(pipeline: Pipeline, dataset: SeriesDataset, season: float, see
         seed: of the draws of series and of what is hidden.
 
     Returns:
-        A list of nine or ten tensors on the CPU, each with a row for each hidden value (several for one that was hidden
+        A list of nine or ten tensors on the CPU, each with n rows, one per value (several for one that was hidden
         several times); None if no drawn series has two observations:
 
         - 0: how many independent values it counts as;
@@ -476,8 +483,8 @@ def hidden_values(pipeline: Pipeline, dataset: SeriesDataset, season: float, see
 def representatives(group: Int[Tensor, " n"]) -> tuple[Int[Tensor, " m"], Float[Tensor, " m"]]:
     """Choose at most 4 (`MOST_ALIKE`) of the values in each group, evenly spread over it, and weigh them.
 
-    A group has hidden values of one series at about the same distance from observations, whose errors are correlated
-    (by 0.3, `ALIKE`): a group of k values counts as k / (1 + (k - 1) · ALIKE) independent ones.
+    A group has hidden values of one series at about the same distance from observations. The errors of their
+    predictions are correlated (by 0.3, `ALIKE`), so that k values count as k / (1 + (k - 1) · ALIKE) independent ones.
 
     Args:
         group: number of the group of each of n values, an integer.

@@ -150,7 +150,8 @@ class _PooledHead(nn.Module):
             encoder: to fine-tune; the same object, not a copy.
             outputs: number of logits or values for each row.
             pool: how the vector is made of a row's tokens: "cls", "mean", "max" or "attention".
-            dropout: share of the vector's elements, and with static features of the hidden units, that training drops.
+            dropout: dropout rate in training, for the elements of the vector. If there are static features, it is also
+                the rate for the units of the head's hidden layer.
             static_features: number of features of each series (such as age) that the head reads next to the vector.
             members: number of networks, each an encoder and a head. All start with the same weights.
 

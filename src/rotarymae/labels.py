@@ -330,7 +330,10 @@ class NumberTargets(Target):
         return len(self.mean)
 
     def encode(self, targets: np.ndarray) -> np.ndarray:
-        """Return targets [S] or [S, outputs] standardised, float32 [S, outputs]; `truth` says what is refused."""
+        """Return targets [S] or [S, outputs] standardised, float32 [S, outputs]; NaN, for a missing one, stays.
+
+        Raises InputError for targets that the method `truth` refuses.
+        """
         return ((self.truth(targets) - np.array(self.mean)) / np.array(self.std)).astype(np.float32)
 
     def truth(self, targets: np.ndarray) -> np.ndarray:

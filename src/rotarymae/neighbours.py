@@ -213,14 +213,17 @@ class NeighbourHead(nn.Module):
     ) -> Float[Tensor, "B M out"]:
         """Return the P parameters of the predicted distribution of V values at M queries (positions to predict at).
 
-        Of the P · V numbers per query, the first V are the means: the straight line between the query's neighbours plus
-        a learnt correction. Then come the V second parameters (such as the spread), and so on.
+        The result has P · V numbers per query. The first V are the means: the straight line between the query's
+        neighbours plus a learnt correction. Then come the V second parameters (such as the spread), and so on.
+
+        The correction and the other parameters are sums of two outputs: of a small network, which reads `near`, the
+        feature and the token, and of a linear layer, which reads the token alone.
 
         Args:
             tokens: the decoder's token of each query, of width D, in B rows.
             near: the K = 9 numbers that `neighbours` returns for each value; the first is the straight line.
-            corrected: True for values to which the small network and the linear layer contribute. Elsewhere only the
-                linear layer does, which saves time. None means all.
+            corrected: True for values for which the small network is computed. Elsewhere its output counts as 0, which
+                saves time. None computes it for all.
         """
         line = near[..., 0]
         corrected = torch.ones_like(line, dtype=torch.bool) if corrected is None else corrected

@@ -71,10 +71,11 @@ class Outcome:
     def sample(self, rows: np.ndarray, most: int) -> Outcome:
         """Return a copy of the results for a selection of the series; call it before scoring, if time is short.
 
-        The selection has the series `rows`, and always the first training series, the first scored one, and the first
-        training series of each class. Data set, labels, split and validation outputs are reduced to it. The metrics get
-        the entry "sample", a dictionary: "series", the number of selected series; "scored", how many are scored;
-        and "stretch", which is `most`, or None if no series was cut.
+        The selection has the series `rows`. The first training series, the first scored one, and the first training
+        series of each class are added, so that no part is empty and no class is missing in training. Data set, labels,
+        split and validation outputs are reduced to the selection. The metrics get the entry "sample", a dictionary:
+        "series", the number of selected series; "scored", how many are scored; and "stretch", the number of
+        observations to which longer series were cut (`most`), or None if none was cut.
 
         Args:
             rows: indices of the series to keep.

@@ -633,12 +633,15 @@ class Pipeline:
         -------
         ndarray of shape [n, V]
             A score for each of the n observations of `dataset(X)`, in their order, and V columns of values: high for
-            odd ones, NaN if the channel has fewer than 16 observations in the series. Losses are averaged over runs of
-            about 16 observations of a channel; each observation is in two runs. The means are compared with the median
-            over the channel in all series, in robust standard deviations. The score is the larger of two numbers: how
-            far the worse mean lies above the median when whole stretches are hidden (an eighth of the channel, at most
-            64 observations); and how far the better mean lies below it when a random quarter of the series is hidden,
-            because a frozen sensor is predicted too well.
+            odd ones, NaN if the channel has fewer than 16 observations in the series. Observations are hidden and
+            predicted. The losses of the predictions are averaged over runs of about 16 observations of a channel; each
+            observation is in two runs. The score is the larger of two distances from the median over the channel in all
+            series, in robust standard deviations:
+
+            - How far the larger mean lies above the median (a bad prediction), when whole stretches are hidden: an
+              eighth of the channel, at most 64 observations.
+            - How far the smaller mean lies below the median (too good a prediction, as of a frozen sensor), when a
+              random quarter of the series is hidden.
 
         Raises
         ------
@@ -922,8 +925,9 @@ class AnySeriesPipeline(Pipeline):
             X: series, as a data set, the path of a table, a data frame, arrays or lists.
 
         Returns:
-            The median absolute errors of both, in units of the spread of a channel's values in its series;
-            and the numbers of series. None if all series have fewer than five observations.
+            The median absolute errors of the model and of the lines, in units of the spread of a channel's values in
+            its series; the number of series in the data; and the number of series in which observations were hidden.
+            None if all series have fewer than five observations.
         """
         return beside_line(self.require_autoencoder(), self.dataset(X), self.error_columns)
 

@@ -263,7 +263,7 @@ def _on_axis(times: ArrayLike, dates: bool) -> np.ndarray:
 
 
 def _label_times(axes: Any, dates: bool) -> None:
-    """Label so few times below a narrow panel that they do not overlap; `dates` says whether they are dates."""
+    """Limit the number of labels on the time axis, so that they do not overlap; `dates`: whether times are dates."""
     if dates:
         locator = AutoDateLocator(minticks=2, maxticks=5)
         axes.xaxis.set(major_locator=locator, major_formatter=ConciseDateFormatter(locator))

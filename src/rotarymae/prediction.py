@@ -109,7 +109,7 @@ def _run(
     read: Callable[[torch.nn.Module, Batch], list[Any]],
     on_step: Any = None,
 ) -> tuple[Windows, list[Any]]:
-    """Run a function of the model on batches of all series; long series are cut into pieces (windows) before.
+    """Cut long series into pieces (windows), and run a function of the model on batches of all pieces.
 
     Args:
         pipeline: has the model and its preprocessor.
@@ -118,8 +118,8 @@ def _run(
         on_step: called with (batches done, batches in all), for progress bars; None for none.
 
     Returns:
-        A pair: the W pieces, which know their series (a short series is one piece); and a list with the result for each
-        piece.
+        A pair: the W pieces, with the index of the series of each (a short series is one piece); and a list with the
+        result for each piece.
 
     Raises:
         InputError: a pipeline without a preprocessor; series unlike those of training.

@@ -185,7 +185,7 @@ def _fit(
 ) -> tuple[Fitted, Float[Tensor, "U D"]]:
     """Fit a Gaussian process per kernel to each of U channels, and weigh the kernels, for `fit_kernels`.
 
-    The channels are so few that their matrices fit into a processor's cache.
+    The caller passes so few channels that their matrices fit into a processor's cache.
 
     Args:
         times, values, noise: n observations of each channel, scaled as for `fit_kernels`; values are 0 at padding.
@@ -193,7 +193,8 @@ def _fit(
         periods: two of each channel, from `find_periods`.
 
     Returns:
-        The fitted processes and D = 7 numbers for each channel, as `fit_kernels` returns them.
+        The fitted processes; and D = 7 float32 numbers per channel, averages with the kernels' weights: the six columns
+        of `KERNEL_DESCRIPTORS`, then the log squared amplitude of the kernels that are kept.
     """
     n = times.shape[1]
     both = (real[:, :, None] & real[:, None, :]).double()
@@ -411,14 +412,14 @@ def answer(fitted: Fitted | Joint, times: Float[Tensor, "U m"], channels: Int[Te
 
 
 def leave_one_out(fitted: Fitted | Joint, values: Float[Tensor, "U n"]) -> Answer:
-    """Predict each observation of a row from the others of the row (Rasmussen & Williams 2006, equation 5.12).
+    """Predict each observation of a row from the others of the row, by equation 5.12 of Rasmussen & Williams 2006.
 
     Args:
-        fitted: processes of U single channels (`Fitted`), or of all channels of U series together (`Joint`).
+        fitted: Gaussian processes of U single channels (`Fitted`), or of all channels of U series together (`Joint`).
         values: the n observations of each row to which the processes were fitted.
 
     Returns:
-        Predictions with fields [U, n]; at padding they have no meaning.
+        Means and logarithms of standard deviations, each field [U, n]; at padding they have no meaning.
     """
     inner = fitted.inverse.diagonal(dim1=2, dim2=3).clamp(min=1e-12)
     mean, variance = values[:, None] - fitted.alpha / inner, fitted.scale / inner

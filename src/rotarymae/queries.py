@@ -282,9 +282,9 @@ class QueryTable:
 
         If this table has no column of channels, each of its rows is repeated for each channel. The columns are
 
-        - ids, times and channels: they keep their cells, except columns of texts, which are replaced by those of
-          `answers`, in which numbers are numbers and dates name their zone. Texts of dates are kept if their times of
-          day have a column of their own (`clock`);
+        - ids, times and channels. A column of numbers or dates keeps its cells. A column of texts is replaced by that
+          of `answers`, which has numbers where the texts are numbers, and dates with their zone. Only texts of dates
+          whose times of day are in a column of their own (`clock`) keep their cells;
         - the predictions;
         - the further columns of this table: they keep their cells, but texts that are all numbers become numbers. A
           column with the name of a column of predictions is left out.
@@ -592,8 +592,9 @@ def _for_each(
 
     Args:
         name: of the argument, for messages.
-        given: an array for all series, which is repeated; or one for each: stacked along a first axis to more than
-            `most` axes, or as a list in which some array has `most` axes.
+        given: one array for all series, which is repeated; or one array per series. The latter is a list with at least
+            one array of `most` axes, or a single array of more than `most` axes, the first of which counts the series.
+            With most=1, [1, 2] is one array for all series, and [[1, 2], [3]] has one array per series.
         dataset: the series.
         most: largest number of axes of the array of one series; the smallest is 1.
         convert: called with an array in the user's form, such as dates; returns it as numbers.

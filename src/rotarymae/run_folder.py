@@ -105,7 +105,8 @@ def identify(
         holdout: share of the labelled series that is kept out for scoring.
         split_by: the column or fold that decides the split; None for a random split.
         start: the trained model from which training starts; None for random weights.
-        since: [S] the time of each series from which the spans of `config.early` count; None for its first observation.
+        since: [S] times. Training also uses series that are cut off some spans of time (`config.early`) after these
+            times. None counts the spans from each series' first observation.
     """
     settings = {name: value for name, value in dataclasses.asdict(config).items() if name not in FREE_TO_CHANGE}
     digest, counted = (None if part is None else _digest_of(part) for part in (labels, since))

@@ -84,11 +84,14 @@ def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> 
     """Score the network, its partners (other methods, such as boosted trees) and a constant prediction.
 
     Args:
-        outcome: has the true labels, and in `predicted` the network's predictions of all series. It is changed in
-            place. `predicted` becomes the predictions of all series by the method that the fit chose; for validation
-            series it was trained without these series. `baselines` (the predictions of the scored series by the other
-            methods and the constant), `half_widths` and, in `metrics`, the name of the task, "intervals" and
-            "predictor" are set.
+        outcome: has the true labels, and in `predicted` the network's predictions of all series. These fields are set:
+
+            - `predicted`: the predictions of all series by the method that the fit chose. The predictions of
+              validation series come from this method as trained without them.
+            - `baselines`: the predictions of the scored series by the other methods and the constant.
+            - `half_widths`: half the width of a regression's prediction intervals.
+            - `metrics`: gets the entries of the task's name (the scores of all methods), "intervals" (bootstrap
+              intervals of the chosen method's scores) and "predictor" (which method was chosen, and why).
         labels: labels of the pipeline: its classes, the scale of its numbers, or the intervals of times to an event.
         reporter: shows progress, and which method predicts; warns of classes that no scored series has.
     """
@@ -431,9 +434,10 @@ def compare_at_hidden(
 ) -> dict[str, Any]:
     """Return the errors of the model and of other methods at hidden observations, for each column of values.
 
-    A value is compared if all methods predict it. If only a limit is known, a prediction that agrees with it has the
-    error 0; another has its distance to the limit. If limits were left out, a method would be the better the less it
-    knows of them: a faint source is measured when it is bright, and has a limit otherwise.
+    A value is compared if all methods predict it. If only a limit is known, such as "<5", a prediction that agrees with
+    it has the error 0; for any other prediction the error is the distance to the limit. Limits are not left out,
+    because the measured values alone are biased (a faint star is measured only when it is bright): a method that
+    ignores limits would then look better than one that uses them.
 
     Args:
         preprocessor: the preprocessor of the model, which standardises values.

@@ -154,7 +154,7 @@ class Fold:
     column: SplitColumn | None = None
 
     def __post_init__(self) -> None:
-        """Raise InputError if the column names the part of each series, such as "train", as folds are drawn."""
+        """Raise InputError if `column` assigns series to parts, such as "train"; a cross-validation draws its parts."""
         if self.column is not None and self.column.named_parts() is not None:
             raise InputError(
                 f"the column {self.column.name!r} names the parts of the split (such as train), but a cross-validation "
@@ -184,13 +184,16 @@ def make_split(
     """Split a data set into parts for training, for choosing the best epoch (validation), and for scoring (test).
 
     Labelled series are divided among the three parts: first the test part is taken, then the validation part from the
-    others. Every class is in the training part. Classes keep their proportions, as far as whole series and groups
-    allow. A series without a label is in no part, and used for pre-training. If the column puts it with test or
-    validation series, by its word, group or time, it is not used at all.
+    others. Every class is in the training part. Random draws keep the proportions of classes, as far as whole series
+    and groups allow. A column may name the parts ("train", "test"), name groups that stay together, or have numbers or
+    dates, of which the latest are held out (`SplitColumn`). With a fold, series of equal value just stay together.
+
+    A series without a label is in no part, and used for pre-training. But if the column puts it into the test or
+    validation part (by its word, its group, or a time as late as theirs), it is not used at all.
 
     A test or validation part that no column names and no fold sets stays empty in these cases: its share is 0; fewer
-    than two series are left; `by` is None and fewer than ten series have labels; or each series that is drawn is the
-    last of its class. Only a training part that would be empty, or without some class, is an error.
+    than two series are left; `by` is None and fewer than ten series have labels; or each series drawn for it is the
+    last of its class in training, and so stays there. A training part that would be empty or lack a class is an error.
 
     Args:
         series: number of series S.
@@ -203,10 +206,11 @@ def make_split(
 
     Returns:
         The parts, and a dictionary for metrics.json on how they were made: "by", the name of the column, or None;
-        "method", which is "random", "fold", "column" (it names the parts), "groups" or "latest"; "drawn", the list of
-        parts that were drawn series by series: ["test", "validation"] if all is random, ["validation"] if a column
-        names only train and test; "left_out", the number of series in `Split.left_out`; "parts", {part: number of
-        labelled series}; and with a fold its number "fold" and the number of "folds".
+        "method", which is "random", "fold", "column" (it names the parts), "groups" (of equal value in the column) or
+        "latest" (the largest numbers or latest dates are held out); "drawn", the list of parts that were drawn series
+        by series: ["test", "validation"] if all is random, ["validation"] if a column names only train and test;
+        "left_out", the number of series in `Split.left_out`; "parts", {part: number of labelled series}; and with a
+        fold its number "fold" and the number of "folds".
 
     Raises:
         InputError: a share below 0 or not below 1; no series left for training, or none of a class; a labelled series

@@ -236,7 +236,7 @@ def _surroundings_in_space(visible: Tokens, positions: Float[Tensor, "B M A"], f
     - guesses: the value in this token, for all simple methods alike; 0 if the value was never observed;
     - distance: the distance to this token; 0 if the value was never observed;
     - region: `BETWEEN`, or `NOWHERE` if the value was never observed;
-    - traits: always 1, 0, 0, 0.
+    - traits: always 1, 0, 0, 0, where 0 stands for each description of a channel (see `Surroundings`).
 
     Args:
         visible: the visible tokens of B series.

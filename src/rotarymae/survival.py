@@ -207,11 +207,12 @@ class EventTimes(Target):
     def convert(self, decoded: np.ndarray, source: Any) -> np.ndarray:
         """Convert probabilities of another model's intervals to probabilities of these intervals, [S, classes].
 
-        The other model's probability of no event until a time is read at the edges of these intervals.
+        The other model's probability that the event comes later is computed at the edges of these intervals, as
+        `survival` does: linear between that model's edges, and constant after its last one.
 
         Args:
             decoded: [S, K], probabilities of the other model's K classes.
-            source: the labels of the other model.
+            source: the fitted `EventTimes` of the other model.
         """
         curve = source.survival(decoded, self.edges)
         return np.concatenate([-np.diff(curve, axis=1), curve[:, -1:]], 1)

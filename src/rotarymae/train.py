@@ -353,8 +353,8 @@ def _early_ends(dataset: SeriesDataset, early: tuple[str, ...], since: np.ndarra
     Args:
         dataset: the S series.
         early: the option of this name, k spans of time such as "10 d".
-        since: [S], the times from which the spans count; if one is NaN, the result is infinite (the series is not cut
-            off). None counts from the first observations.
+        since: [S], the times from which the spans count, or from the first observation if that is later; if one is
+            NaN, the result is infinite (the series is not cut off). None counts from the first observations.
 
     Raises:
         InputError: a text in `early` that is no span of time; another number of times `since` than of series.
@@ -806,10 +806,13 @@ def _fit_head(model: Classifier, vectors: np.ndarray, classes: np.ndarray, balan
 
 
 def _known_tokens(windows: Windows, ends: np.ndarray, preprocessor: Any) -> np.ndarray:
-    """Count the tokens that are left of each of W windows if its series is cut off at each of k times: int [W, k].
+    """Count the tokens that remain of each of W windows if its series ends at each of k times: int [W, k].
 
-    Windows are pieces of S long series. In series s, observations later than `ends[s]` are cut off, but the first token
-    of a window always counts. `preprocessor` turns observations into tokens.
+    Args:
+        windows: pieces of S long series.
+        ends: [S, k] the k times of each series; later observations are left out. The first observation of a window
+            always stays.
+        preprocessor: turns observations into tokens.
     """
     dataset, first = windows.dataset, np.zeros(len(windows.dataset.times), bool)
     first[dataset.offsets[:-1]] = True

@@ -103,9 +103,9 @@ def embed_any(
 ) -> np.ndarray:
     """Return one vector for each of S series, float32 [S, D]: the mean over its encoded observations.
 
-    D is the width of the model's decoder, whose input the encoded observations are. A long series is encoded in pieces;
-    the mean is over the observations of all pieces. `errors` names the last value columns if these are standard errors;
-    `on_step` is called with (pieces done, pieces in all).
+    The observations are encoded for the model's decoder, and D is the decoder's width. A long series is encoded in
+    pieces; the mean is over the observations of all pieces. `errors` names the last value columns if these are standard
+    errors; `on_step` is called with (pieces done, pieces in all).
     """
     windows, model = _windows(dataset, errors), model.eval()
     vectors = np.zeros((len(windows.series), model.config.decoder_embed_dim))
@@ -132,7 +132,10 @@ class BesideLine:
     line: float
 
     def __str__(self) -> str:
-        """Return a text, without full stop: how model and straight line compare, and whether training may pay."""
+        """Return a sentence that compares the model's error with that of straight lines between observations.
+
+        It also says whether training on this table may be worth its time. It has no full stop.
+        """
         said = (
             f"with a tenth of the observations of {self.compared:,} series hidden, the median error is "
             f"{self.error:.2g} of a series' spread, and the straight line's {self.line:.2g}"
@@ -151,7 +154,8 @@ def beside_line(model: AnySeries, dataset: SeriesDataset, errors: tuple[str, ...
     columns if these are standard errors.
 
     Returns:
-        The median errors; None if all series are shorter than five observations.
+        The median absolute error of each, in spreads of the channel (`standardise`), and the numbers of series in the
+        table and in the comparison. None if all series are shorter than five observations.
     """
     long = np.flatnonzero(np.asarray(dataset.lengths) >= SHORTEST)
     if not len(long):

@@ -286,7 +286,10 @@ def _list(folder: Path, kinds: tuple[str, ...], noun: str) -> tuple[list[Path], 
 
 
 def _refuse_unusable(array: np.ndarray, patch: tuple[int, ...]) -> None:
-    """Raise InputError if an array is smaller than a patch along an axis, or has NaN or infinity; it names no file."""
+    """Raise InputError if an array is smaller than a patch along an axis, or has NaN or infinity.
+
+    The caller adds the file's name to the message.
+    """
     if any(size < p for size, p in zip(array.shape, patch, strict=False)):  # the last axis may be of colours
         array_size, patch_size = ("×".join(map(str, numbers)) for numbers in (array.shape[:2], patch))
         raise InputError(f"{array_size} is smaller than a patch of {patch_size}; choose a smaller patch")

@@ -224,9 +224,10 @@ def _read_table(
             out if it was trained without limits.
 
     Returns:
-        The data set; the labels in the order of its series, or None; the column of --split-by, or None; the layout of
-        the table to be kept with the model, {field of `TableSchema`: value}, in which "objects" is None; and, with
-        --first, this first time for each series, NaN if its flag is always 0; None without --first.
+        The data set; the labels in the order of its series, or None; the column of --split-by, or None; the table's
+        layout, {field of `TableSchema`: value}, which is kept with the model, without the table of --objects ("objects"
+        is None), as it matters to this run alone; and the time of each series' first flag that is not 0, NaN if it is
+        always 0, or None without --first.
 
     Raises:
         InputError: options that exclude each other; a table or labels that cannot be read; flags that are 0 everywhere.

@@ -121,16 +121,17 @@ def _columns(
 ) -> str:
     """Return what each column of a table is taken as, what it holds, and a remark, as text in aligned columns.
 
-    A column that is joined to others has their role and remark. Columns that cannot be read come last. Of more than
-    about 40 lines, similar ones are folded into "... N more".
+    There is a line for each column. Columns to be joined, such as year and month, have the role and the remark of
+    "year+month". Columns that cannot be read come last. If there are more than about 40 lines, similar ones are folded
+    into "... N more".
 
     Args:
-        head: what stands above the names of the columns.
+        head: the heading above the names of the columns.
         source: the table, in which no columns are joined yet.
-        numbered: the common beginning of numbered columns that are joined; None without.
-        named: pairs (role, column) in the words of `TableSchema.roles`.
-        remarks: {column: remark}.
-        seen: {column: some of its cells}; those of others are looked up where they are shown.
+        numbered: the common beginning of numbered columns to be joined; None without.
+        named: pairs (role, column) in the words of `TableSchema.roles`; joined names, such as "year+month", included.
+        remarks: {column or joined name: remark}.
+        seen: {column: some of its cells}; cells of other columns are read here.
     """
     parts = {name: id_parts(name, source.kinds) or [name] for _, name in named}
     parts |= {} if numbered is None else {values_in(numbered): [*numbers_in(source.kinds, numbered)]}

@@ -91,10 +91,11 @@ else:
 
 
 def with_helps(group: type) -> type:
-    """Make the string below each field of a dataclass the help of that option, in place; return the dataclass.
+    """Make the string below each field of a dataclass the help of the field's option, in place; return the dataclass.
 
     The help is one paragraph; tyro itself would keep the source's line breaks. A default of (), False or True is shown
-    in the words of `DEFAULTS`, and None not at all, unless the field is annotated with `arg` already.
+    in the words of `DEFAULTS`, and a default of None is not shown. Fields that are annotated with tyro's `arg` already
+    get the help alone: what is shown of their default does not change.
     """
     kinds, docs = get_type_hints(group, include_extras=True), field_docs(group)
     for one in fields(group):

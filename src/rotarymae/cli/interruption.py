@@ -71,8 +71,8 @@ def ending(command: str, note: str) -> Iterator[None]:
 
     Args:
         command: its name, with which the text begins.
-        note: the sentence after "stopped by SIGINT.", such as "Nothing was written." If the stop left a block of
-            `with_advice`, the sentence of that block is printed instead.
+        note: the sentence to print after "stopped by SIGINT.", such as "Nothing was written." If the stop came within a
+            block `with_advice(...)`, the sentence of that block is printed instead.
 
     Raises:
         SystemExit: with code 2 for refused input or options, or a damaged model; 3 if some files of a folder could not
@@ -106,7 +106,8 @@ def ending(command: str, note: str) -> Iterator[None]:
 def with_advice(advise: Callable[[], str]) -> Iterator[None]:
     """Add a sentence to an error that leaves the `with` block, or to a stop by a signal, and raise it again.
 
-    The sentence is a note (`add_note`). After a stop, `ending` prints it; of nested blocks, that of the innermost.
+    The sentence is added as a note (`add_note`). After a stop, `ending` prints this sentence in place of its own. If
+    blocks are nested, it prints the sentence of the innermost one.
 
     Args:
         advise: returns the sentence; it is called only after an error or a stop.

@@ -287,9 +287,9 @@ class Estimator(EstimatorOptions, ModelOptions, ScalingOptions, MaskingOptions, 
         Args:
             X: the data as the caller gave them, in any form that `fit` accepts.
             like: a trained pipeline, in whose layout X is read; None in a training from scratch.
-            fits: in a training the task, or "unsupervised" without one; "" in a prediction. It matters for an array
-                [cases, time] alone. A training needs two columns and, with a task, two rows, and sets `n_features_in_`
-                to the number of columns; a prediction needs as many columns.
+            fits: in a training its task, or "unsupervised" if it has no targets; "" in a prediction. It is read only if
+                X is an array [cases, time]. A training sets `n_features_in_` to the number of columns, at least two,
+                and with targets needs at least two rows. A prediction needs the same number of columns as the training.
 
         Raises:
             InputError: data in another form or layout; pictures, videos or sounds for an estimator of series alone.

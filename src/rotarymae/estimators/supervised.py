@@ -259,7 +259,10 @@ class RoMAERegressor(RegressorMixin, _Supervised):
         self._flat = pipeline.require_labels().outputs == 1 and getattr(self, "_flat", True)
 
     def _targets(self, y: Any) -> Any:
-        """Return the targets as they are, and set `_flat`: False for targets [S, outputs], even with one output."""
+        """Return the targets `y` as they are, and set `_flat`: whether predictions may have the shape [S].
+
+        It is False for targets [S, outputs]: predictions then have this shape, too, even with one output.
+        """
         self._flat = isinstance(y, str) or as_targets(y).ndim < 2
         return y
 

@@ -219,7 +219,7 @@ class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ArrayOpti
         self._n_features_out = encoder_of(pipeline.model).config.embed_dim
 
     def _changes(self) -> dict[str, Any]:
-        """Return {"pool": how} for the fit: "cls" if `pool` is "cls", else "mean".
+        """Return {"pool": value}, the value for the options of the fit: "cls" if `pool` is "cls", else "mean".
 
         Raises InputError for an unknown `pool`.
         """

@@ -150,9 +150,9 @@ def largest_difference(program: Program, path: Path) -> float:
 def random_feeds(program: Program, series: int, observations: int) -> Feeds:
     """Draw random inputs for a program, the same on each call; return {name: tensor} in the order of its `needs`.
 
-    Values are like those of training, and times span as much as there. In "values" the value columns are followed by
-    standard errors and by the sides of limits (-1, 0, 1), if the program reads these. A program that interpolates gets
-    25 query times per series, drawn from that span and a tenth of it on either side.
+    Values are distributed about as in training, and times span about as much as those of training. In "values", the
+    value columns are followed by standard errors and by the sides of limits (-1, 0, 1), if the program reads them. A
+    program that interpolates gets 25 query times per series, some of them up to a tenth of the span before or after it.
 
     Args:
         program: says which inputs it needs, and what training data were like.

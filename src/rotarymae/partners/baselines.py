@@ -29,9 +29,10 @@ def constant(task: str, truth: NDArray[Any]) -> Floats:
     Args:
         task: "classification", "regression" or "survival".
         truth: targets of the S training series. Classification: class numbers int [S] from 0. Regression: values [S,
-            outputs], NaN where one is missing. Survival: [S, K + 1] for K time intervals and the time after them, as
-            `survival.EventTimes.encode` returns it: 1 where the event was, or may have been after censoring; in the
-            interval of censoring the share after it; else 0.
+            outputs], NaN where one is missing. Survival: weights [S, K + 1] of K time intervals and the time after
+            them, from `survival.EventTimes.encode`. An observed event has the weight 1 in its interval. A censored
+            series has 1 in all later intervals, and in the interval of its censoring the share that was still to come.
+            All other weights are 0.
 
     Returns:
         Classification: the frequencies of the classes [classes], up to the highest number in `truth`. Regression: the
@@ -63,14 +64,20 @@ def _seasonal_naive(queries: Floats, times: Floats, values: Floats, season: floa
 
 
 def _drift(queries: Floats, times: Floats, values: Floats, season: float) -> Floats:
-    """Predict values on the line through the first and last observation; the last value if their times are equal."""
+    """Predict values [q] at q query times on the straight line through the first and the last observation.
+
+    If these two have the same time, the last value is predicted. Ignore `season`.
+    """
     span = times[-1] - times[0]
     slope = (values[-1] - values[0]) / span if span > 0 else 0.0
     return values[-1] + slope * (queries - times[-1])
 
 
 def _last_value(queries: Floats, times: Floats, values: Floats, season: float) -> Floats:
-    """Return the last value observed up to each query time; before all observations, the first. Ignore `season`."""
+    """Return the last value observed up to each query time, [q]; before all observations, the first.
+
+    The arguments are those of `Method`; `season` is not read.
+    """
     return values[np.searchsorted(times, queries, side="right").clip(1) - 1]
 
 

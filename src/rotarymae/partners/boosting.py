@@ -388,9 +388,11 @@ class BoostedFeatures(Partner):
         return cls(names, static, BoostedTrees.fit(task, features, truth[series], seed, weight))
 
     def predict(self, dataset: AnyDataset) -> Floats:
-        """Return predictions for the S series of `dataset`, at least one, as `BoostedTrees.predict` does.
+        """Predict the target of each of the S series of `dataset`, at least one; return the predictions [S, K].
 
-        Raises InputError for other channels, value columns or static columns than in training.
+        They are probabilities of K classes; or the K outputs of a regression, in the units of the targets; or for
+        survival, probabilities of K - 1 time intervals and of the time after them. Raises InputError for other
+        channels, value columns or static columns than in training.
         """
         return self.trees.predict(series_features(dataset, self.static, self.features)[0])
 

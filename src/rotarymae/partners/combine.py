@@ -62,9 +62,9 @@ def nats(task: str, predicted: Floats, truth: NDArray[Any]) -> float:
     Args:
         task: "classification", "regression" or "survival".
         predicted: probabilities [S, K] of K classes or time intervals, or a regression's values [S, outputs].
-        truth: class numbers int [S] from 0; for survival [S, K], 1 in the intervals (the last is the time after all
-            others) in which the series' event may have happened, else 0; for a regression values [S, outputs], NaN
-            where one is missing.
+        truth: class numbers int [S] from 0; for survival [S, K] from 0 to 1, how much of each interval (the last is the
+            time after all others) may hold the series' event; for a regression values [S, outputs], NaN where one is
+            missing.
     """
     if task != "regression":
         return log_loss(predicted, truth)
@@ -86,7 +86,7 @@ def choose_weights(task: str, predictions: Sequence[Floats], truth: NDArray[Any]
         predictions: for each method probabilities [S, K] of K classes or time intervals, or values [S, outputs], of
             series that it was not fitted to.
         truth: targets of these S series: class numbers int [S] from 0; values [S, outputs], NaN where one is missing;
-            or for survival [S, K], 1 in the intervals in which the event may have happened, else 0.
+            or for survival [S, K] from 0 to 1, how much of each interval may hold the series' event.
     """
     parts = itertools.product(range(GRID_STEPS + 1), repeat=len(predictions))
     grid = [np.array(steps) / GRID_STEPS for steps in parts if sum(steps) == GRID_STEPS]

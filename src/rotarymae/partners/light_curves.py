@@ -66,7 +66,7 @@ class Sources(NamedTuple):
     magnitudes: bool = False
 
     def select(self, series: slice) -> Sources:
-        """Return the facts about the sources of the series in a slice; the filters stay the same."""
+        """Return redshift and reddening of the series in a slice, as `Sources`; the other fields stay the same."""
         redshift = None if self.redshift is None else self.redshift[series]
         return self._replace(redshift=redshift, reddening=self.reddening[series])
 
@@ -214,14 +214,16 @@ def curve_features(
 def point_features(
     point: Integers, series: Integers, filters: Integers, t: Floats, x: Floats, w: Floats, curves: Curves, unit: Floats
 ) -> dict[str, Floats]:
-    """Join the observations of all filters into points of one brightness; return the features of these points.
+    """Combine the observations of all filters into points of a single light curve; return features of these points.
 
-    A point joins the observations of 4 days. Its brightness is sum(w p x) / sum(w p²), its standard error sum(w p²)^-½;
-    both are multiplied by `unit`. The share p of an observation's filter comes from the smooth curve at its peak: the
-    filter's flux over that of g, r and i together, limited to 0.02 to 3.
+    A point combines the observations of 4 days. For an observation with flux x and weight w, let p be the flux of its
+    filter over that of g, r and i together, both read from the series' smooth curve at the peak. p is limited to 0.02
+    to 3, and 1/3 where the curve is missing. The brightness of a point is sum(w p x) / sum(w p²), its standard error
+    sum(w p²)^-½; both are multiplied by `unit`.
 
     Args:
-        point, series, filters: int [n], number of each observation's point, series and filter; points ascend.
+        point, series, filters: int [n], number of each observation's point, series and filter, all from 0; those of
+            points ascend without gaps.
         t, x, w: [n] days from the peak; fluxes; and weights 1 / (e² + (x / 20)²), where e is the flux's standard error.
         curves: the smooth curves of the S series.
         unit: [S], the factor of each series' brightness.
@@ -242,12 +244,14 @@ def curve_temperatures(
 ) -> dict[str, Floats]:
     """Return features of S sources as {name: numbers [S]}: black-body temperatures at several times.
 
-    Each is a log10 of kelvin, with its error, misfit and strength; `temperatures` has the formulas.
+    There are four features per time, such as "temperature of peak": the log10 of kelvin; its standard deviation ("error
+    of .."); "misfit", chi² per degree of freedom; and "strength", the square root of the chi² that the black body
+    explains. `temperatures` has the formulas.
 
     - "temperature of .." uses the observations in a span of days from the peak: "all" -60 to 200, "rise" -60 to -5,
       "peak" -15 to 15, "fall" 10 to 40, "late" 30 to 90, "end" 80 to 200.
-    - "temperature at .. days" uses the smooth curve on a day, in six filters. Its variance is raised by the square of
-      5 % of the brightest filter's flux.
+    - "temperature at .. days" uses the fluxes of the smooth curve on a day, in six filters. The variance of each flux
+      is raised by the square of 5 % of the brightest filter's flux.
 
     Args:
         point, series, filters, t, x, w, curves: observations and smooth curves, as in `point_features`.

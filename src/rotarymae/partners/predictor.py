@@ -269,8 +269,9 @@ def fit_partners(
         task: "classification", "regression" or "survival".
         dataset: all S series or arrays.
         truth: their targets: class numbers int [S] from 0; values [S, outputs], NaN where one is missing; or for
-            survival [S, K], 1 in the time intervals (the last is the time after all others) in which the event may have
-            happened, else 0.
+            survival weights [S, K] of K time intervals (the last is the time after all others): 1 where the event may
+            have happened, else 0. The interval in which a series was censored has the share of it that was still to
+            come.
         train, validation: indices of the training and of the validation series in `dataset`; all classes are in train.
         static: columns of `dataset` with one value per series, which boosting and Cox's regression also read.
         seed: fixes all random choices, also that of series if time is short.

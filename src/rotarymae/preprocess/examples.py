@@ -174,9 +174,10 @@ def hide_units(tokens: Tokens, mask: Bool[Tensor, "B K"]) -> tuple[Tokens, Token
 
 
 def cut_tokens(tokens: Tokens, ends: Int[Tensor, "B k"], draw: Noise) -> Tokens:
-    """Augment tokens in order of time: keep only the first tokens of about half of the rows, chosen at random.
+    """Augment tokens: cut about half of the rows, chosen at random, to their first tokens; the others stay whole.
 
-    How many tokens such a row keeps is drawn from its k numbers in `ends`; it keeps at least one.
+    The tokens of a row are in order of time, so that a row that is cut ends early. The number of tokens that it keeps
+    is one of its k numbers in `ends`, drawn at random, but at least 1.
 
     Args:
         tokens: [B, N], with padding at the end of rows only.

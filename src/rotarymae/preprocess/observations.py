@@ -370,7 +370,7 @@ class ObservationPreprocessor(Preprocessor):
 
         - V standardised values;
         - the logarithms of their standard errors, if the model reads errors;
-        - the further `inputs`, if there are any;
+        - the numbers of `inputs`, if there are any: the channel as a one-hot vector, and signal-to-noise ratios;
         - -1, 0 or 1 for each value (`sides`), if the model reads limits ("<5").
 
         With `join_times` a token has the values of all channels that were observed at its time. After hiding,
@@ -574,7 +574,7 @@ class ObservationPreprocessor(Preprocessor):
             )
 
     def check_statistics(self) -> None:
-        """Raise InputError if a width, std or limit of values, or a unit of positions, is not positive and finite."""
+        """Raise InputError unless the scales of values (width, std, limit) and of positions are positive and finite."""
         values, positions = self.values, self.positions
         require_positive(width=values.width, std=values.std, limit=values.limit, units=positions.units)
 

@@ -60,7 +60,10 @@ class PositionScaling(nn.Module):
 
     @property
     def reach(self) -> float:
-        """Return the largest distance in time from an origin in the training set, in multiples of `unit`."""
+        """Return how far times of the training set lie from their series' origin at most, in multiples of `unit`.
+
+        The origin is the first observation, or the table's zero. Times far from others of their series do not count.
+        """
         return float(self.training_reach[0])
 
     @classmethod
@@ -110,8 +113,8 @@ class PositionScaling(nn.Module):
         """Return the origin of each series: the time to subtract from its times, float64 [S] in the table's unit.
 
         With `origin` "zero" it is 0. Else it is the earliest time of the series that is not a stray one. A stray one is
-        more than ten interquartile ranges below the first quartile; a series of fewer than four times, or with a range
-        of 0, has none.
+        more than ten interquartile ranges below the first quartile; a series of fewer than four times, or with an
+        interquartile range of 0, has none.
         """
         if self.origin == "zero":
             return np.zeros(len(dataset))
@@ -125,9 +128,9 @@ class PositionScaling(nn.Module):
     def origins_of_rows(self, times: Float[Tensor, "B N"], real: Bool[Tensor, "B N"]) -> Float[Tensor, "B 1"]:
         """Return the origin of each of B padded series, the time to subtract: [B, 1] in the table's unit.
 
-        It is that of `origins`: 0 if `origin` is "zero", else the earliest time that is not an outlier. Outliers
-        lie more than ten interquartile ranges below the first quartile. A series of fewer than four times, or with a
-        range of 0, has none.
+        The rule is that of `origins`. With `origin` "zero" the origin is 0; otherwise it is the earliest time that is
+        not an outlier. An outlier lies more than ten interquartile ranges below the first quartile. A series of fewer
+        than four times, or with an interquartile range of 0, has no outliers.
 
         Args:
             times: N times of each row in the table's unit, in any order.

@@ -195,7 +195,8 @@ def _column(dataset: Any, name: str) -> np.ndarray:
     """Return the values [S] of a static column (one value per series). Raises InputError if it is absent."""
     if name not in dataset.static:
         raise InputError(
-            f"the data set lacks the static column {name!r}; its static columns are {listed(dataset.static) or 'none'}."
+            f"the data set lacks the static column {name!r}; add it to the data set. "
+            f"Its static columns are {listed(dataset.static) or 'none'}."
             f"{did_you_mean(name, dataset.static)}"
         )
     return np.asarray(dataset.static[name])

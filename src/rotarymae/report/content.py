@@ -166,13 +166,13 @@ def _interpolations(values: Mapping[str, Any], scored_on: str) -> Iterator[Table
 def error_table(title: str, parts: Iterable[tuple[str, Any]], error: str, caption: str) -> Table:
     """Return a table of errors at hidden observations, with a column per method; the smallest error of a row is bold.
 
-    Further columns hold the share of hidden observations inside each predicted band, such as that of 95 % (none without
-    bands), and the number of hidden observations.
+    Two kinds of columns follow: per predicted band, such as that of 95 %, the share of hidden observations inside it;
+    and the number of hidden observations. Without bands, only the number follows.
 
     Args:
         title, caption: of the table.
-        parts: pairs (name, scores), one for each row: a value column, channel or distance, with scores as in
-            metrics.json.
+        parts: pairs (name, scores), one per row. A row is for a value column, or for one channel of it. Its scores are
+            the entry of metrics.json, with "methods" ({method: {error: number}}) and "hidden_observations".
         error: name of the metric to show, as in metrics.json.
     """
     rows = []

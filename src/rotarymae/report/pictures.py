@@ -189,7 +189,8 @@ def draw_bands(outcome: Outcome) -> Parts:
 def draw_by_distance(rows: list[dict[str, Any]], unit: float) -> Drawing:
     """Draw the errors of all methods, and the shares of hidden observations inside bands, by distance.
 
-    The distance is that of a hidden observation to the nearest visible one, in the table's unit of time.
+    A band is an interval that should hold a given share of values, such as 95 %. The distance is that of a hidden
+    observation to the nearest visible one, in the table's unit of time.
 
     Args:
         rows: the entry "by_distance" of an interpolation's scores in metrics.json: groups of hidden observations,
@@ -224,7 +225,8 @@ def draw_by_distance(rows: list[dict[str, Any]], unit: float) -> Drawing:
 def verdict(promise: float, share: float, points: int) -> str:
     """Judge a predicted band: return "as promised", "too narrow" or "too wide".
 
-    It is as promised if the two shares differ by at most 0.02, or by at most two standard errors of `share`.
+    It is as promised if the two shares differ by at most 0.02, or by at most two standard errors. A standard error is
+    sqrt(promise · (1 - promise) / points).
 
     Args:
         promise: the share of hidden observations that should be inside, such as 0.95.

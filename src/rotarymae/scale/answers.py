@@ -252,8 +252,9 @@ def values(
 ) -> Computation:
     """Return the `Computation` of each series' predicted values at given times, with prediction bands.
 
-    Its results have one row per time (and channel, if there are channels) with the columns of `interpolation_columns`:
-    "time", "channel", for each value column NAME, NAME_std, NAME_lower95, NAME_upper95 and so on, and "distance".
+    Its results have one row per time (and channel, if there are channels). The columns, from `interpolation_columns`,
+    are "time"; "channel"; for each value column NAME (the mean), NAME_std and the edges of bands, such as NAME_lower95
+    and NAME_upper95; and "distance", the time to the nearest observation of the same channel.
 
     Args:
         pipeline: has an autoencoder of series.

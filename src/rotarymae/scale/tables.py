@@ -160,9 +160,9 @@ def _answer_parts(
 def _parts(computation: Computation, reader: TableReader) -> Iterator[Part]:
     """Yield a table in parts that the computation can answer at once; no series is split between two parts.
 
-    The reader's parts are cut further by `computation.cost`, if it has one. If there is a table of query times, series
-    that have no observations and are not in that table are left out. Raises InputError, after the last part, if
-    the table of query times names a series that was in no part.
+    If `computation.cost` is given, the reader's parts are cut further, so that the costs of a part's series sum to
+    about 1. If there is a table of query times, a series without usable observations is yielded only if it is in that
+    table. Raises InputError, after the last part, if the table of query times names a series that was in no part.
     """
     seen: list[Any] = []
     asked = None if computation.at is None else set(map(as_text, computation.at.ids))

@@ -201,11 +201,12 @@ def numbers(column: pa.Array, name: str, na: Sequence[str] = (), limits: bool = 
 
 
 def _parse_numbers(column: pa.Array, name: str, na: Sequence[str], limits: bool) -> Numbers:
-    """Parse a column of texts as numbers, limits ("<0.01", if `limits` is True) or missing cells, for `numbers`.
+    """Convert a column of texts to `Numbers`: numbers, limits ("<0.01", if `limits` is True) and missing cells.
 
-    A cell is missing if it equals a word of `MISSING` or `na`, letter by letter: with "-999" in `na`, "-999.0" is still
-    a number here. `name` is the column's name, for messages. Raises InputError (code "not-numeric") if some texts are
-    not missing, and none of them is a number.
+    It is the part of `numbers` for texts, which explains the spellings. Other texts become NaN, and are counted. A cell
+    is missing if it equals a word of `MISSING` or `na`, letter by letter: with "-999" in `na`, "-999.0" is still a
+    number here. `name` is the column's name, for messages. Raises InputError (code "not-numeric") if some texts are not
+    missing, and none of them is a number.
     """
     for cells in (column, without_missing(trimmed(column), na)):
         with suppress(pa.ArrowInvalid):
@@ -460,14 +461,14 @@ def encode(column: pa.Array) -> tuple[np.ndarray, pa.Array]:
 
 
 def encode_labels(column: pa.Array, name: str) -> tuple[np.ndarray, pa.Array]:
-    """Number the distinct ids or channels (labels) of a column; `labels` converts them to one plain type.
+    """Number the distinct labels (ids or channels) of a column, as the function `labels` of this module converts them.
 
     Args:
         name: of the column, for messages.
 
     Returns:
-        Codes int64 [n], -1 where a label is missing; and the distinct labels, in order of first appearance. A code is
-        an index among these.
+        Codes int64 [n], -1 where a label is missing; and the distinct labels, in order of first appearance, of type
+        int64, double, large_string or bool. A code is an index among these.
 
     Raises:
         InputError: numbers too large to be exact, or a column of a type that holds no labels.

@@ -665,7 +665,8 @@ class SeriesDataset:
             Name → S values.
         **options : Any
             Other fields of `rotarymae.tables.TableSchema`: tokens, duplicates, wide. With wide=True each of the V
-            columns is a channel, and NaN leaves out only the value itself; the whole row, if tokens="time" as well.
+            columns is a channel, and a row with a NaN loses only this value. With tokens="time" as well, all
+            values of a row become one observation, and a row with a NaN is left out.
 
         Returns
         -------

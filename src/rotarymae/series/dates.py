@@ -143,7 +143,11 @@ def starts_of(column: pa.Array) -> pa.Array:
 
 
 def start_of(text: str) -> str:
-    """Return the start of a week, a quarter or a period with two ends ("2024-W05" → "2024-01-29"); else the text."""
+    """Return the start of the period that a text names; return a text that names no period unchanged.
+
+    A week: "2024-W05" → "2024-01-29". A quarter: "2024-Q2" → "2024-04-01". A start and an end, both with a time of day:
+    "2024-04-01 00:00 - 2024-04-01 01:00" → "2024-04-01 00:00".
+    """
     for span, start in STARTS.items():
         text = re.sub(span, start, text)
     if week := WEEK.fullmatch(text):
@@ -154,6 +158,8 @@ def start_of(text: str) -> str:
 
 def _typed(column: pa.Array, name: str, na: Sequence[str] = ()) -> Times:
     """Convert a column whose Arrow type is numeric, a date, a timestamp or a duration to times; nulls become NaN.
+
+    Dates and timestamps become days since 1970-01-01 UTC, durations become days, and numbers stay as they are.
 
     Args:
         name: of the column, for messages.
@@ -193,8 +199,9 @@ def _from_numbers(texts: pa.Array, name: str, na: Sequence[str]) -> Times:
         na: numbers, in any spelling, that mean "missing".
 
     Raises:
-        InputError: no text is a number, true or false, and some text is not missing, or some are days without a year
-            ("01 Jan"), code "time-text"; the message says how to give formats of dates.
+        InputError: the column holds no numbers (code "time-text"): one of the first 1,000 texts is a day without a year
+            ("01 Jan"); or no text is a number, and the texts are neither all missing nor all true or false. The message
+            says how to give formats of dates.
     """
     if not cells.matches(texts[:HEAD_CELLS], DAY_OF_MONTH).any():  # "Jan" is no unit
         with suppress(InputError):
@@ -296,10 +303,12 @@ def as_datetimes(texts: Sequence[str], how: str) -> list[datetime | None]:
 def formats_of(texts: Sequence[str]) -> list[str]:
     """Return the strptime formats by which all texts are dates; several if their numbers could be swapped (05/06/24).
 
-    - In 05.06.24 the day comes first if it can, since no language puts the month first between points.
+    - If day and month are separated by a point, as in 05.06.24, the day comes first where all texts allow it: no
+      language writes 5 June as 06.05.
     - Texts without a digit, such as "unknown", are ignored. If they are half of the texts or more, the list is empty.
     - The list is also empty if no format fits all dates, or if a date has no year.
-    - %b stands for months in seven languages. Names of weekdays, and those of months for %B, must be English.
+    - Names of months, short or full, may be in seven languages: "5 März 2024" has the format "%d %b %Y". If all texts
+      have full English names, it has %B in place of %b. Names of weekdays must be English.
     """
     dated = [text for text in texts if re.search(r"\d", text)]
     if 2 * len(dated) <= len(texts):

@@ -81,7 +81,10 @@ def series_chunks(offsets: np.ndarray) -> Iterator[slice]:
 
 
 def row_chunks(offsets: np.ndarray) -> Iterator[slice]:
-    """Yield, for each slice of whole series from `series_chunks(offsets)`, the slice of their observations."""
+    """Yield slices of a data set's observations, in order, so that large columns can be handled in parts.
+
+    Each slice holds the observations of one slice of whole series from `series_chunks(offsets)`.
+    """
     return (slice(offsets[part.start], offsets[part.stop]) for part in series_chunks(offsets))
 
 

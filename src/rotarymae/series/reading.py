@@ -103,9 +103,9 @@ class ReadingReport:
             raise InputError(f"{said}. Correct them, or read with strict=False.", code="unusable-cell")
 
     def _words_by_column(self) -> list[str]:
-        """Return sentences on texts among numbers: "3 cells of 'value' cannot be read: 'NEG' 3".
+        """Return sentences that count texts among numbers: "3 cells of 'value' cannot be read: 'NEG' 2, 'OFF' 1".
 
-        Columns with the same words share a sentence, which names the first twelve words.
+        Columns with the same texts share a sentence, which adds up their counts and names the first twelve texts.
         """
         sentences, alike = [], {}
         for column, words in self.words.items():
@@ -147,7 +147,7 @@ class ReadingReport:
         return sentences + [f"{count:,} {reason} (first: {self.first[reason]})." for reason, count in doubts]
 
     def as_json(self) -> dict[str, Any]:
-        """Return {name: value} for metrics.json: all fields, "kept", and the one line of `str` as "summary"."""
+        """Return {name: value} for metrics.json: all fields, the count `kept`, and "summary" (`str`, one line)."""
         return {"summary": str(self), **asdict(self), "kept": self.kept}
 
 

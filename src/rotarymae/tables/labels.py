@@ -132,10 +132,12 @@ def align_labels(
     Args:
         dataset: S series.
         source: a table with one row per series, or several rows with the same label.
+        id: its column of ids, or several joined by "+". If no column is called "id" or "file", this name means
+            the name of the row's file.
         label: its column of labels.
         unlabelled: a series without a label is refused ("error"), or gets the label None ("none"). It is always an
             error if no series has a label.
-        id, na: as for `Facts.read`.
+        na: cells that mean "missing", besides empty ones: texts, or numbers in any spelling.
 
     Returns:
         Labels [S] in the order of the series: numbers, bool, datetime64, timedelta64, or objects for texts and times of
@@ -206,7 +208,8 @@ def align_column(
 def _static_values(values: pa.Array) -> np.ndarray:
     """Return cells [S] as a numpy array: a missing number is NaN, a missing date NaT, and any other missing cell None.
 
-    Floats, and whole numbers with missing ones, become float64; texts, and booleans with missing ones, become objects.
+    Floats, whole numbers with missing ones, and cells of Arrow's type null, which are all missing, become float64.
+    Texts, and booleans with missing ones, become objects.
     """
     numbers = cells.is_numeric(values.type) or pa.types.is_null(values.type)
     if numbers and (values.null_count or pa.types.is_floating(values.type)):

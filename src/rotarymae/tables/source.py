@@ -141,9 +141,10 @@ class Source:
         return said + [error.message for name, error in self.unreadable.items() if not said or name not in twice]
 
     def with_ids_of_files(self) -> Source:
-        """Return the table with a column "file", the id of each row's file (`file_ids`), and a note on it.
+        """Return the table with a column "file", which holds the id of each row's file (`file_ids`).
 
-        For a data frame it is the table's name in all rows. A column "file" of the table is replaced.
+        For a data frame the id is the table's name in all rows. A column "file" of the table is replaced. A sentence
+        is added to `notes`: each file, or the whole table, is one series.
         """
         said, cell = "the table is one series", _literal(self.file_ids[0] if self.paths else self.name)
         if len(self.paths) > 1:
@@ -295,7 +296,8 @@ class Source:
                 own separator, such as "; ".
 
         Raises:
-            InputError: one of `unreadable`, with the error kept there, or an absent column ("unknown-column").
+            InputError: a column is absent ("unknown-column"), or it is a key of `unreadable`, because it cannot be
+                read; then the error stored there is raised.
         """
         for name in columns:
             if name in self.unreadable:
@@ -934,7 +936,7 @@ def format_of(path: Path) -> str:
             return FORMATS[_likely_suffix(head)]
         raise InputError(
             f"{path}: cannot tell the kind of table from the name; known suffixes are {', '.join(FORMATS)} (text also "
-            f"with {', '.join(PACKED)}). It is no text. Convert the file, or read it yourself and pass the "
+            f"with {', '.join(PACKED)}). The content is no text. Convert the file, or read it yourself and pass the "
             "data frame to SeriesDataset.from_frame.",
             code="unknown-format",
         )
@@ -963,9 +965,16 @@ def standard_input() -> Path:
 def _one_layout(name: str, paths: Sequence[Path], layouts: Sequence[Sequence[str]]) -> dict[str, InputError]:
     """Check that files have the same columns, in any order; return the columns that cannot be read.
 
-    Returns {column: error to raise if it is read}, for names that occur twice in any of the files. `layouts` are the
-    names of the columns of each of the `paths`, which messages together call `name`. Raises InputError for a file with
-    other columns than the first ("unknown-column"), and for too many columns ("too-large").
+    Args:
+        name: name of the table that the files make up, for messages.
+        paths: the files.
+        layouts: the names of the columns of each file, in the order of `paths`.
+
+    Returns:
+        {column: error to raise if it is read}, for names that occur twice in any of the files.
+
+    Raises:
+        InputError: a file with other columns than the first ("unknown-column"); too many columns ("too-large").
     """
     for path, names in zip(paths, layouts, strict=True):
         if lacking := sorted(set(layouts[0]) ^ set(names)):
@@ -1047,8 +1056,9 @@ def _open_text(
 def _open_parquet(paths: tuple[Path, ...], name: str) -> Source:
     """Open Parquet files as one table, which messages call `name`; types may differ where one converts to the other.
 
-    Raises InputError for files with different columns ("unknown-column") and for too many columns ("too-large"). Raises
-    it also if names of columns differ in capitals alone, and their order differs between files.
+    Raises InputError for files with different columns ("unknown-column") and for too many columns ("too-large"). DuckDB
+    cannot tell apart names that differ only in capitals, such as "time" and "Time". Files with two such columns raise
+    InputError, too, unless all of them have their columns in the same order.
     """
     schemas = [pyarrow.parquet.read_schema(path) for path in paths]
     schema, twice = schemas[0], _one_layout(name, paths, [schema.names for schema in schemas])
@@ -1115,10 +1125,11 @@ def _open_json(paths: tuple[Path, ...], name: str) -> Source:
 
 
 def _open_whole(paths: tuple[Path, ...], format: str, name: str) -> Source:
-    """Read files whole, by the library of `format`, "arrow" or "astropy", and join their rows to one table in memory.
+    """Read whole files and join their rows to one table in memory; return it as a `Source`.
 
-    Messages call it `name`. Raises InputError for a file that cannot be read ("unreadable") or is too large
-    ("too-large"), and for files with different columns ("unknown-column").
+    `format` names the library that reads them, "arrow" or "astropy". `name` is the name of the table in messages.
+    Raises InputError for a file that cannot be read ("unreadable") or is too large ("too-large"), and for files with
+    different columns ("unknown-column").
     """
     tables, units, notes, unreadable = [], [], {}, {}
     for path in paths:

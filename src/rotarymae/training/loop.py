@@ -304,10 +304,11 @@ class _Loop:
         return f" The last good checkpoint is {self.run_folder.checkpoint}."
 
     def _warn_of_a_poor_run(self) -> None:
-        """Warn (InputWarning) if over 3 % of the steps were skipped, and if the loss ended far above its start.
+        """Warn (InputWarning) if over 3 % of the steps were skipped; warn also if the loss ended far above its start.
 
-        "Far above" means that the running mean at the end exceeds the first loss by more than the first loss's absolute
-        value, and by more than 0.5; it is not checked for fewer than 20 steps.
+        A step is skipped if its loss or gradient is not finite. "Far above" means that the running mean at the end
+        exceeds the first loss by more than the first loss's absolute value, and by more than 0.5; it is not checked for
+        fewer than 20 steps.
         """
         state, config = self.state, self.config
         if state.skipped > MANY_SKIPPED * state.step:

@@ -74,8 +74,9 @@ class Pretraining(Objective):
 
         It is the negative log-likelihood, or the squared error if the model predicts no spread, as `Loss` (sum over the
         values, number of values); limits (censored values, such as <5) count, too. If the batch has errors of
-        measurement, their variance is added to the predicted one. `beta` is used in training mode only. Raises
-        AssertionError for a batch without `masked`, the hidden tokens.
+        measurement, their variance is added to the predicted one. In training mode only, each value's loss is
+        multiplied by its predicted variance to the power `beta`. Raises AssertionError for a batch without `masked`,
+        the hidden tokens.
         """
         assert batch.masked is not None, "pre-training needs batches with masked tokens"
         assert isinstance(self.model, MaskedAutoencoder)
@@ -108,8 +109,8 @@ class Supervised(Objective):
     def forward(self, batch: Batch) -> Loss:
         """Return the loss of the model's outputs for the targets of a batch, as `Loss` (sum, number of terms).
 
-        In evaluation mode, if the objective is `tempered`, the sum has the shape [T]: one for each of T temperatures.
-        Raises AssertionError for a batch without targets.
+        In evaluation mode, if the objective is `tempered`, the outputs (logits) are divided by each of T temperatures,
+        and the sum has the shape [T]. Raises AssertionError for a batch without targets.
         """
         assert batch.targets is not None, "a supervised training needs batches with targets"
         outputs, targets = self.model(batch.inputs, batch.static), batch.targets
