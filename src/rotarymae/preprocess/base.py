@@ -110,7 +110,4 @@ def require_positive(**statistics: torch.Tensor) -> None:
     """Raise InputError unless every number in all tensors is positive and finite; keywords name them in the message."""
     for name, tensor in statistics.items():
         if not bool(((tensor > 0) & torch.isfinite(tensor)).all()):
-            raise InputError(
-                f"the preprocessor's {name} are not all positive and finite: the saved model is damaged. "
-                "Fit or fetch it anew."
-            )
+            raise InputError(f"the preprocessor's {name} are not all positive and finite: the saved model is damaged.")
