@@ -129,6 +129,9 @@ def test_the_smallest_error_of_each_row_is_the_best():
     rows = dict(error_table("t", parts, "e", "").rows)
     best = [[type(cell) is Best for cell in row.values()] for row in rows.values()]
     assert best == [[True, False, False], [False, True, False], [False, False]]
+    table = error_table("t", [*parts, ("z", scores(model=1.0) | {"limits": 2})], "e", "")
+    assert [row.get("of these limits") for _, row in table.rows] == [None, None, None, 2] and "limit" in table.caption
+    assert not error_table("t", parts, "e", "").caption
 
 
 @pytest.mark.parametrize(

@@ -166,8 +166,8 @@ def _interpolations(values: Mapping[str, Any], scored_on: str) -> Iterator[Table
 def error_table(title: str, parts: Iterable[tuple[str, Any]], error: str, caption: str) -> Table:
     """Return a table of errors at hidden observations, with a column per method; the smallest error of a row is bold.
 
-    Two kinds of columns follow: per predicted band, such as that of 95 %, the share of hidden observations inside it;
-    and the number of hidden observations. Without bands, only the number follows.
+    Further columns are: per predicted band, such as that of 95 %, the share of hidden observations inside it; the
+    number of hidden observations; and, if there are any, how many of these are limits, with a sentence in the caption.
 
     Args:
         title, caption: of the table.
@@ -175,12 +175,17 @@ def error_table(title: str, parts: Iterable[tuple[str, Any]], error: str, captio
             the entry of metrics.json, with "methods" ({method: {error: number}}) and "hidden_observations".
         error: name of the metric to show, as in metrics.json.
     """
-    rows = []
+    rows, limits = [], False
     for name, scores in parts:
         row = _with_best({method_words(method): errors[error] for method, errors in scores["methods"].items()}, min)
         inside = scores.get("share_inside_band", {})
         row |= {f"inside {100 * float(share):.0f} % band": x for share, x in inside.items()}
-        rows.append((name, row | {"hidden": scores["hidden_observations"]}))
+        row |= {"hidden": scores["hidden_observations"]}
+        if count := scores.get("limits"):
+            row, limits = row | {"of these limits": count}, True
+        rows.append((name, row))
+    if limits:
+        caption += " A prediction that agrees with a limit has no error. Bands are scored on values that are no limits."
     return Table(rows, title, "value", caption)
 
 
