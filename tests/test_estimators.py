@@ -214,6 +214,8 @@ BAD = {
     "an empty case": (lambda s: np.stack([np.zeros((2, 5)), np.full((2, 5), np.nan)]), "1 of 2 series"),
     "lengths": (lambda s: [(s[0][0], s[0][1][1:]), *s[1:]], "series 0"),
     "single observations": (lambda s: [(t[:1], v[:1]) for t, v in s], "two observations"),
+    "an empty list": (lambda s: [], "an empty list was given"),
+    "an empty array": (lambda s: np.zeros((0, 1, 5)), "there are no series"),
 }
 
 
