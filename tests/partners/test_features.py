@@ -513,6 +513,7 @@ def test_without_a_redshift_the_curve_is_that_of_the_observed_fluxes(static):
         {"names": ("flux",)},
         {"names": ("count", "count_err")},
         {"names": ("mag",)},
+        {"names": ("image", "image_err")},
         {"bands": ["u", "g", "r", "i", "z", "w"]},
         {"bands": range(1, 7)},
     ],

@@ -132,6 +132,24 @@ def test_a_wide_table_has_limits_in_its_cells():
     assert one.sides is not None and one.sides.tolist() == [[1], [0]]
 
 
+MAGNITUDES = {"mag": True, "Magnitude": True, "lc.magpsf": True, "Vmag": True, "limitingmag_2": True}
+MAGNITUDES |= {"magnetic field": False, "image": False, "Magnesium (mg/L)": False, "value": False}
+
+
+@pytest.mark.parametrize("name", MAGNITUDES)
+@pytest.mark.parametrize("wide", [False, True])
+def test_less_than_a_magnitude_is_fainter_and_thus_a_lower_limit(name, wide):
+    table = pd.DataFrame({"id": 0, "time": range(4), name: ["12.5", "<12.6", "≤ 13", ">14"]})
+    data = SeriesDataset.from_frame(table, **({"wide": True} if wide else {"values": [name]}))
+    assert data.sides is not None and data.reading is not None and data.values.ravel().tolist() == [12.5, 12.6, 13, 14]
+    assert data.sides.ravel().tolist() == ([0, 1, 1, 1] if MAGNITUDES[name] else [0, -1, -1, 1])
+    assert any("means fainter: a lower limit" in note for note in data.reading.notes) == MAGNITUDES[name]
+    plain = SeriesDataset.from_frame(
+        table[table.index != 1].drop(2), **({"wide": True} if wide else {"values": [name]})
+    )
+    assert plain.sides is not None and plain.sides.ravel().tolist() == [0, 1] and not plain.reading.notes  # pyright: ignore
+
+
 def ztf(rows=400):
     """Alerts and non-detections in ZTF's columns."""
     draw = np.random.default_rng(0)

@@ -118,6 +118,12 @@ READ: Any = {
         {"check": lambda data: len(data.times) == 12},
         "the header is line 4",
     ),
+    "ids that begin with digits only far below the header": (
+        "t.csv",
+        CSV.split("\n")[0] + "".join(f"\n{'ABC'[k // 9]},{k},0.5" for k in range(27)) + "\n3M,27,0.5" * 9,
+        {"check": lambda data: data.ids.tolist() == ["A", "B", "C", "3M"] and data.lengths.tolist() == [9, 9, 9, 1]},
+        "duplicates merged",
+    ),
     "a bar behind each line above the rows": (
         "t.min",
         " Format   one |\n Code     B    |\nid   time value      |\n" + TWELVE.replace(",", "   "),

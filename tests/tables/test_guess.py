@@ -184,9 +184,32 @@ def test_a_d_before_a_name_may_be_something_else(names, tmp_path):
     assert looked_at(table, tmp_path)[0].values == names
 
 
-def test_a_flt_is_a_filter(tmp_path):
-    table = pd.DataFrame({"MJD": 56530 + np.arange(40), "FLT": [*"griz"] * 10, "FLUXCAL": DRAW.normal(size=40)})
-    assert looked_at(table.assign(FLUXCALERR=DRAW.uniform(1, 2, 40)), tmp_path)[0].channel == "FLT"
+@pytest.mark.parametrize("name", ["FLT", "Filt"])
+def test_an_abbreviated_filter_is_the_channel(name, tmp_path):
+    table = pd.DataFrame({"MJD": 56530 + np.arange(40), name: [*"griz"] * 10, "FLUXCAL": DRAW.normal(size=40)})
+    assert looked_at(table.assign(FLUXCALERR=DRAW.uniform(1, 2, 40)), tmp_path)[0].channel == name
+
+
+@pytest.mark.parametrize("name", ["filtercode", "parameter", "Filt"])
+@pytest.mark.parametrize("other", ["value", "temp", "test"])
+def test_a_passband_of_each_series_is_the_channel_of_values_without_another(other, name, tmp_path):
+    table = pd.DataFrame({"oid": np.repeat(range(6), 30), "mjd": [*range(58000, 58030)] * 6})
+    table = table.assign(**{name: np.repeat([*"grggrr"], 30)}, value=DRAW.normal(size=180))
+    if other == "temp":  # of a wide table
+        table = table.rename(columns={"value": "temp"}).assign(wind=DRAW.normal(size=180))
+    if other == "test":
+        table["test"] = [*"abc"] * 60
+    schema, unsure, _ = looked_at(table, tmp_path)
+    assert schema.channel == {"value": name, "temp": None, "test": "test"}[other] and schema.wide == (other == "temp")
+    said = f"{name!r}: one value per series: --static; the label?" in unsure
+    assert (name in schema.static, said) == (other != "value", other != "value")
+
+
+def test_a_flux_is_the_value_next_to_signed_magnitudes(tmp_path):
+    flux = DRAW.normal(size=60).round(3)
+    table = pd.DataFrame({"MJD": stamps(60), "m": np.sign(flux) * 20, "dm": 0.5, "uJy": flux, "F": [*"co"] * 30})
+    schema = looked_at(table.assign(m=table.m + flux, duJy=DRAW.uniform(1, 2, 60).round(2)), tmp_path)[0]
+    assert (schema.values, schema.errors, schema.channel) == (("uJy",), ("duJy",), "F")
 
 
 HINTS: dict[str, Any] = {  # a hint, and columns by which it is given
@@ -406,6 +429,16 @@ def test_a_notation_that_can_be_read_in_one_way_is_no_doubt(written, tmp_path):
     assert schema.time_format == written and not any("--time-format" in text for text in unsure)
 
 
+@pytest.mark.parametrize(("name", "order"), [("Date(dd:mm:yyyy)", "%d:%m:%Y"), ("date_mmddyyyy", "%m:%d:%Y")])
+def test_the_name_of_a_column_may_say_the_order_of_its_dates(name, order, tmp_path):
+    table = pd.DataFrame({name: [f"{k:02d}:{k % 3 + 1:02d}:2018" for k in range(1, 13)], "v": DRAW.normal(size=12)})
+    assert looked_at(table, tmp_path)[0].time_format == order
+    with pytest.raises(InputError, match="may be written as '%d:%m:%Y', '%m:%d:%Y'"):
+        looked_at(table.rename(columns={name: "Date"}), tmp_path)
+    table.loc[0, name] = "13:01:2018"
+    assert looked_at(table, tmp_path)[0].time_format == "%d:%m:%Y"  # whatever the name says
+
+
 # ── ids ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 STATES = {"approval": ["A", "P"], "code": ["provisional", "final"], "telescope": ["harps", "hires", "apf"]}
@@ -488,6 +521,18 @@ def test_an_id_of_each_time_is_a_doubt(tmp_path):
     assert "'poll_id': each has a single time: is it the id of series?" in unsure
 
 
+@pytest.mark.parametrize("ascends", [True, False])
+def test_an_id_of_visits_gives_way_to_what_was_visited(ascends, tmp_path):
+    rows = [(r, 2000 + y, kind, DRAW.integers(30)) for r in (1, 7, 13) for y in range(12) for kind in (316, 444, 507)]
+    table = pd.DataFrame(rows, columns=["Route", "Year", "species", "Count"])
+    table.insert(0, "RouteDataID", 6100 + np.arange(len(table)) // 3)
+    if not ascends:  # as ages of patients of one place
+        table["Year"] = 2000 + np.repeat(np.arange(36) * 5 % 13, 3)
+    proposal = propose(open_source(table), TableSchema(), set())
+    assert proposal.schema.id == ("Route" if ascends else "RouteDataID")
+    assert proposal.remarks["RouteDataID"].startswith("each has a single time")
+
+
 @pytest.mark.parametrize("name", ["ccdid", "qid"])
 def test_an_id_of_another_thing_is_none_of_a_series_where_it_is_glued_too(name, tmp_path):
     table = pd.DataFrame({"jd": 2458200 + np.arange(80), name: DRAW.integers(1, 9, 80), "flux": DRAW.normal(size=80)})
@@ -507,14 +552,6 @@ def test_a_column_of_zones_is_a_doubt(name, tmp_path):
     table = pd.DataFrame({"datetime": stamps(80), name: np.repeat(["EST", "EDT"], 40), "flow": DRAW.normal(size=80)})
     unsure = looked_at(table.assign(height=DRAW.normal(size=80)), tmp_path)[1]
     assert any(text.startswith(f"'{name}': zones of the times") for text in unsure)
-
-
-@pytest.mark.parametrize("mark", ["<", ">"])
-def test_a_magnitude_below_a_number_is_a_doubt(mark, tmp_path):
-    table = pd.DataFrame({"JD": 2459000 + np.arange(60), "Magnitude": DRAW.normal(12, 1, 60).round(1).astype(str)})
-    table.loc[::9, "Magnitude"] = f"{mark}12.6"
-    unsure = looked_at(table, tmp_path)[1]
-    assert any("of magnitudes it often means fainter" in text for text in unsure) == (mark == "<")
 
 
 @pytest.mark.parametrize("limit", [">600", "<0.5"])
@@ -1007,6 +1044,20 @@ def test_a_header_and_a_row_of_the_whole_table_stand_above_its_own(tmp_path):
     assert (schema.time, schema.values, len(dataset.times)) == ("Year+Month+Day+Hour", ("GHI",), 200)
     plain = looked_at("id,time,value\n" + "".join(f"{i},{t},{t % 7}\n" for i in "ab" for t in range(30)), tmp_path)
     assert len(plain[2].times) == 60
+
+
+def test_a_header_that_leaves_most_columns_without_a_name_is_a_doubt(tmp_path):
+    clock, rows = ",".join(f"{k // 2}:{k % 2 * 3}0" for k in range(1, 9)), DRAW.uniform(size=(6, 24)).round(2)
+    below = "".join(f"a,2012-07-1{k}{8 * ',0.5'}\n" for k in range(9))
+    said = "9 of 10 columns have no name; if another line names them, --header-row"
+    with pytest.raises(InputError, match=rf"no column looks like values.*\. {said}\."):
+        looked_at(f"Use in kWh{9 * ','}\nid,day,{clock}\n{below}", tmp_path)
+    wells = "".join(f"\n{well},{','.join(map(str, row))}" for well, row in zip("ABCDEF", rows, strict=True))
+    unsure = looked_at(f"Reader,,v2{22 * ','}\nMode,Absorbance{23 * ','}{wells}", tmp_path)[1]
+    assert said.replace("9 of 10", "23 of 25") in unsure
+    frame = pd.DataFrame(DRAW.normal(size=(9, 5)), columns=["time", "a", *(f"unnamed {k}" for k in (3, 4, 5))])
+    proposal = propose(open_source(frame), TableSchema(), {"time"})  # which has no lines
+    assert not any("no name" in doubt for doubt in proposal.unsure)
 
 
 def test_words_that_flag_few_rows_are_a_doubt(tmp_path):

@@ -21,6 +21,7 @@ from rotarymae.errors import listed
 from rotarymae.partners.base import Floats
 from rotarymae.partners.shapes import Groups, Integers, compute, divide
 from rotarymae.series import SeriesDataset
+from rotarymae.series.columns import says_magnitude
 
 # Rubin's filters: wavelength in units of 300 nm, and magnitudes by which a reddening of 1 dims.
 FILTERS, WAVELENGTH = "ugrizy", np.array([1.22, 1.61, 2.07, 2.52, 2.90, 3.24])
@@ -107,7 +108,7 @@ def find_sources(dataset: SeriesDataset, static: Iterable[str]) -> Sources | Non
     """Return filters, redshift and reddening of the light curves in a data set; None if it holds no light curves.
 
     It holds some if both of these are true:
-    - The first value column has standard errors, and its name has "flux" or "mag" in it.
+    - The first value column has standard errors, and its name has "flux" in it or says magnitudes.
     - There are two or more channels, all named after filters (g, "LSST g", sdss_g, zg ..). Two surveys number their
       filters: PLAsTiCC has exactly the channels 0 to 5 for u to y; ZTF, whose first value column is "magpsf", has 1 to
       3 for g, r and i, or two of them.
@@ -121,7 +122,7 @@ def find_sources(dataset: SeriesDataset, static: Iterable[str]) -> Sources | Non
     filters = [FILTER.fullmatch(one) for one in channels]
     index = [FILTERS.index(one[1].lower()) for one in filters if one]
     magnitudes = "flux" not in first.lower()
-    named = first in dataset.error_of and ("mag" in first.lower() or not magnitudes)
+    named = first in dataset.error_of and (says_magnitude(first) or not magnitudes)
     if not named or not 2 <= len(filters) == len(index):
         return None
     columns = [(name, np.asarray(dataset.static[name])) for name in static if name in dataset.static]

@@ -17,6 +17,7 @@ from rotarymae.system import unmasked
 
 ERROR_ENDINGS = ("_err", "_error", "err", "_unc", "_sigma")
 ERROR_BEGINNINGS = ("e_", "err_", "sigma_")
+MAGNITUDE = re.compile(r"mags?(?![a-z])|mag(ap|auto|cal|corr|lim|nitud|psf)")
 UNIT = re.compile(r"\s*(\[[^]]*\]|\([^)]*\))$")
 
 
@@ -46,6 +47,11 @@ def error_columns(names: Sequence[str]) -> list[tuple[str, str]]:
         marked = [called + end for end in ERROR_ENDINGS] + [beginning + called for beginning in ERROR_BEGINNINGS]
         pairs += [(name, by_name[error]) for error in marked if error in by_name]
     return pairs
+
+
+def says_magnitude(name: str) -> bool:
+    """Return whether a column's name says magnitudes, as mag, Vmag and magpsf do; image and magnetic do not."""
+    return MAGNITUDE.search(name.lower()) is not None
 
 
 def channel_index(observed: Any) -> np.ndarray:

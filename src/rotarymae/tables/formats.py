@@ -515,7 +515,8 @@ def _below_preamble(rows: Sequence[Sequence[str]], filled: Sequence[int], start:
 
     `start` is the first row of the table's width (number of cells). A row of the preamble, such as "station,Oslo" above
     a table of two columns, can have this width by chance. `start` counts as one if rows of another width, or more
-    than five rows, lie between it and the first row of values. Then the header is the first of these that exists:
+    than five rows, lie between it and the first row of values; but not if some column has a number in each row below
+    `start`, and none in `start` itself. Then the header is the first of these that exists:
 
     - The last row of names (`_are_names`) that begins a block of rows of the table's width, if at most five rows lie
       between it and the values.
@@ -527,8 +528,12 @@ def _below_preamble(rows: Sequence[Sequence[str]], filled: Sequence[int], start:
     """
     width = len(rows[start]) if start < len(rows) else 0
     later = [rows[i] for i in filled[-max(VALUE_ROWS, len(filled) // 4) :] if len(rows[i]) == width]
-    numeric = (k for k in range(width) if sum(_has_number(row[k : k + 1]) for row in later) > 0.9 * len(later))
-    column = next(numeric, width)
+    numeric = [k for k in range(width) if sum(_has_number(row[k : k + 1]) for row in later) > 0.9 * len(later)]
+    below = [rows[i] if len(rows[i]) == width else [] for i in filled if i > start]
+    for k in (k for k in numeric if not _has_number(rows[start][k : k + 1])):
+        if all(_has_number(row[k : k + 1]) for row in below):  # where ids, in another column, may begin with digits
+            return start
+    column = next(iter(numeric), width)
     cells_of = [rows[i][column : column + 1] if len(rows[i]) == width else [] for i in filled]
     values = [_has_number(cell) or bool({*map(str.strip, cell)} & {*cells.MISSING}) for cell in cells_of]
     # A row of values has a number or a missing cell in this column, as have the next four rows, if there are so many.

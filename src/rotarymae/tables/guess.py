@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from rotarymae.errors import InputError, listed
 from rotarymae.series import cells, dates
+from rotarymae.series.columns import says_magnitude
 from rotarymae.tables.columns import (
     CLOCK,
     ERRORS,
@@ -95,14 +96,14 @@ TIME = Rule(
     frozenset(ERRORS | OUTCOMES | {"zone", "to", "id", "unit", "corr"}),
 )  # fmt: skip
 ID = Rule(IDS)
-PASSBANDS = ("passband", "band", "bandpass", "filter", "flt", "filtercode", "filterid", "fid")  # never ids
+PASSBANDS = ("passband", "band", "bandpass", "filter", "filt", "flt", "filtercode", "filterid", "fid")  # never ids
 CHANNEL = Rule(
     (*PASSBANDS, "category", "channel", "sensor", "variable", "parameter", "test", "itemid", "item", "code", "concept",
      "analyte", "signal", "tag", "metric", "measurement", "lead", "fühler", "messstelle", "messgröße", "kanal", "sonde",
      "capteur", "canal", "voie", "canale", "sensore"),
 )  # fmt: skip
 VALUE = Rule(
-    ("flux", "mag", "magnitude", "valuenum", "value", "reading", "measurement", "result", "amount", "numeric",
+    ("flux", "jy", "mag", "magnitude", "valuenum", "value", "reading", "measurement", "result", "amount", "numeric",
      "wert", "messwert", "valeur", "mesure", "valor", "valore", "waarde", "значение", "数值", "値"),
     ("psf", "pdc", "numeric", "num", "cal", "corr"),
 )  # fmt: skip
@@ -206,6 +207,13 @@ def _repeated(names: Iterable[str]) -> dict[str, list[str]]:
     }
 
 
+def _doubt_header(source: Source) -> list[str]:
+    """Return a sentence for the user if a header leaves more than half of the columns without a name; else []."""
+    count, columns = sum(name.startswith("unnamed ") for name in source.kinds), len(source.kinds)
+    text = f"{count} of {columns} columns have no name; if another line names them, --header-row"
+    return [text] if source.is_text and 2 * count > columns else []
+
+
 def _made_up(names: Iterable[str]) -> bool:
     """Return whether names are "column 1", "column 2", ..., as the columns of a table without names are called."""
     names = tuple(names)
@@ -254,8 +262,8 @@ def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     rest = _Proposer(joined, replace(schema, **fields), {*named, *fields, "channel"}).propose()
     if len(at) < MIN_NUMBERED or _made_up(source.kinds):
         text = f"{listed(at, 3)} are proposed as one series in each row ({option('numbered', stem)})"
-        return replace(rest, unsure=(*rest.unsure, f"{text}; if each is a sensor, name the column of times (--time)"))
-    return rest
+        rest = replace(rest, unsure=(*rest.unsure, f"{text}; if each is a sensor, name the column of times (--time)"))
+    return replace(rest, unsure=(*_doubt_header(source), *rest.unsure))
 
 
 def _with_dates(source: Source) -> Source:
@@ -331,7 +339,7 @@ class _Proposer:
         self.unused = {name: c for name, c in self.columns.items() if name not in used}
         self.rows = len(next(iter(self.columns.values())).codes) if self.columns else 0
         self.given: dict[str, Any] = {}
-        self.doubts: list[str] = []
+        self.doubts = _doubt_header(source)
 
     def propose(self) -> Proposal:
         """Propose which columns are time, id, channel, values and so on; return this layout, with what is doubtful.
@@ -361,11 +369,13 @@ class _Proposer:
     def take(self, role: str, column: Column | None) -> None:
         """Propose a column for a role, such as "time": note it in `self.given`, and remove it from `self.unused`.
 
-        Does nothing if the column is None, or the user named the role.
+        It is also taken off the proposed static columns. Nothing is done if it is None, or the user named the role.
         """
         if column is not None and role not in self.named:
             self.given[role] = column.name
             self.unused.pop(column.name, None)
+            if "static" in self.given:
+                self.given["static"] = tuple(name for name in self.given["static"] if name != column.name)
 
     def column(self, role: str) -> Column | None:
         """Return the column of a role, such as "time": the proposed one, or else that of the schema.
@@ -378,11 +388,12 @@ class _Proposer:
         """Return columns, {name: column}, as text for the end of an error message.
 
         The text lists their names and what they hold. It also says which columns of the table cannot be read, and why,
-        and how a text file was read.
+        whether most lack a name, and how a text file was read.
         """
         held = [f"{name!r} ({c.holds()})" for name, c in itertools.islice(columns.items(), 20)]
         held += [f"... ({len(columns)} in all)"] if len(columns) > 20 else []
         said = [f" Besides, {text}" for text in self.source.said_unreadable]
+        said += [f" {text}." for text in _doubt_header(self.source)]
         if self.source.is_text and self.source.notes:
             said.append(f" The file is read thus: {'; '.join(self.source.notes)}.")
         return f"{', '.join(held) or 'no others'}.{''.join(said)}"
@@ -622,7 +633,8 @@ class _Proposer:
 
         The first of these that exists is proposed:
 
-        - a column that is called like an id (`id_by_name`);
+        - a column that is called like an id (`id_by_name`). If its ids have a single time each, as those of visits do,
+          the first of `ids_in_blocks` takes its place that has several times, which go one way within each id;
         - "file", if there are several files, each of which is then a series;
         - a column whose cells look like ids (`id_by_shape`);
         - "file", with a sentence in `self.doubts`: the whole table is one series.
@@ -632,7 +644,13 @@ class _Proposer:
         """
         several_files = len(self.source.paths) > 1
         if "id" not in self.named:
-            self.take("id", self.id_by_name() or (None if several_files else self.id_by_shape()))
+            best = self.id_by_name()
+            if best is not None and not several_files and not self.has_several_times(best):
+                visited = [c for c in self.ids_in_blocks() if self.has_several_times(c)]
+                visited = [c for c in visited if self.time.goes_one_way(c.codes)]
+                self.remarks.on([best] if visited else [], "each has a single time")
+                best = next(iter(visited), best)
+            self.take("id", best or (None if several_files else self.id_by_shape()))
             if "id" not in self.given:
                 self.given["id"] = "file"
                 if not several_files:
@@ -640,10 +658,13 @@ class _Proposer:
         id = self.column("id")
         known = id or self.files
         self.series = np.zeros(self.rows, np.int64) if known is None else known.codes
-        series, several = count_keys(self.series), count_keys(self.times) > 1
-        if id is not None and "id" in self.given and several and 1 < series < self.rows:
-            single = count_keys(self.series, self.times) == series
-            self.remarks.on([id] * single, "each has a single time: is it the id of series?")
+        several = count_keys(self.times) > 1 and 1 < count_keys(self.series) < self.rows
+        if id is not None and "id" in self.given and several and not self.has_several_times(id):
+            self.remarks.on([id], "each has a single time: is it the id of series?")
+
+    def has_several_times(self, column: Column) -> bool:
+        """Return whether equal cells of a column, such as an id, stand in rows of different times."""
+        return count_keys(column.codes, self.times) > count_keys(column.codes)
 
     def id_by_name(self) -> Column | None:
         """Return the unused column that is named like an id and best tells series apart; None without one.
@@ -665,7 +686,7 @@ class _Proposer:
         named = [c for c in named if c.distinct < n or one or (self.time.listed and not c.listed)]
         named = [c for c in named if not (c.distinct > n / 2 and len(named) > 1)] or named
         # Nor is one of the rows of each time, such as those of a transit.
-        named = [c for c in named if c.distinct == 1 or count_keys(c.codes, self.times) > c.distinct] or named
+        named = [c for c in named if c.distinct == 1 or self.has_several_times(c)] or named
         if not named:
             return None
         # The rows of the best name often come in blocks, and those of who measured them do not.
@@ -676,22 +697,28 @@ class _Proposer:
         apart = [c for c in named if unlike[c.name] > 0.98 * max(unlike.values())]
         return max(blocks or apart, key=lambda c: (c.distinct, -ID.rank(c.words)))
 
+    def ids_in_blocks(self) -> list[Column]:
+        """Return the unused columns whose equal cells come in blocks, as those of ids often do, the likeliest first.
+
+        They hold texts or whole numbers, in blocks of three rows or more on average. They are filled in more than 95 %
+        of the rows, and mark no states of one object (`marks_states`). Those in which some id has several times go
+        first, then texts, then those with the most different cells.
+        """
+        blocks = [c for c in self.objects if (c.text or c.whole) and c.distinct > 1 and not c.listed]
+        blocks = [c for c in blocks if (c.codes >= 0).mean() > MOST and c.in_blocks and self.rows / c.runs >= MIN_RUN]
+        blocks = [c for c in blocks if not self.marks_states(c)]
+        return sorted(blocks, key=lambda c: (self.has_several_times(c), c.text, c.distinct), reverse=True)
+
     def id_by_shape(self) -> Column | None:
         """Return a column, of those not used so far, whose cells look like ids, whatever its name; None without one.
 
         The first of these that exists is returned, and `self.remarks` gets a remark on it, which says why:
 
-        - a column of texts or whole numbers whose equal cells come in blocks, of three rows or more on average. It is
-          filled in more than 95 % of the rows, and marks no states of one object (`marks_states`). Of several, columns
-          in which some id has several times are preferred, then texts, then the most different cells;
+        - the likeliest column whose equal cells come in blocks (`ids_in_blocks`);
         - a column that tells apart rows of the same time (`name_in_time`);
         - a column that changes from row to row, in a log of several objects (`alternating_objects`).
         """
-        blocks = [c for c in self.objects if (c.text or c.whole) and c.distinct > 1 and not c.listed]
-        blocks = [c for c in blocks if (c.codes >= 0).mean() > MOST and c.in_blocks and self.rows / c.runs >= MIN_RUN]
-        blocks = [c for c in blocks if not self.marks_states(c)]
-        blocks = [c for c in blocks if count_keys(c.codes, self.times) > c.distinct] or blocks  # than one time for each
-        best, why = max(blocks, key=lambda c: (c.text, c.distinct), default=None), "its rows come in blocks"
+        best, why = next(iter(self.ids_in_blocks()), None), "its rows come in blocks"
         if best is None:
             best, why = self.name_in_time(), "it tells apart rows of one time"
         if best is None:
@@ -843,7 +870,10 @@ class _Proposer:
         user set untimed.
         """
         if not {"channel", "wide"} & self.named:
-            self.take("channel", self.likely_channel())
+            channel = self.likely_channel() or self.fixed_channel()
+            self.take("channel", channel)
+            if channel is not None and channel not in self.varying:  # which find_facts remarked on
+                self.remarks.pop(channel.name, None)
         channel = self.column("channel")
         if channel and "untimed" not in self.named and (untimed := int((self.time.codes < 0).sum())):
             text = f"{untimed:,} of {self.rows:,} rows seen have no time"
@@ -898,6 +928,17 @@ class _Proposer:
         usual = [c for c in usual if {*c.words} & {*PASSBANDS} or not self.marks_states(c)]
         classes = [c for c in usual if c.names_classes and (c.codes >= 0).mean() > MOST]
         return self._channel_by_name(usual) or self._channel_by_classes(classes) or self._channel_by_texts(classes)
+
+    def fixed_channel(self) -> Column | None:
+        """Return the first column of passbands or "parameter" that is constant within series; None without one.
+
+        It is filled in all rows, names few classes, and is no id, flag or label. Another column must be called like a
+        value, as a table without one may be wide.
+        """
+        fixed = (c for c in self.unused.values() if {*c.words} & {*PASSBANDS, "parameter"} and c not in self.varying)
+        fixed = (c for c in fixed if c.distinct > 1 and c.names_classes and (c.codes >= 0).all())
+        fixed = (c for c in fixed if not (looks_like_id(c.name) or c.is_flag or LABEL.fits(c.words)))
+        return next(fixed, None) if any(VALUE.fits(c.words) for c in self.maybe_values) else None
 
     def _channel_by_name(self, columns: Iterable[Column]) -> Column | None:
         """Return the column that is called like a channel, such as band or sensor; None without one.
@@ -1160,11 +1201,11 @@ class _Proposer:
         """Propose a column of detection limits, such as limmag, for rows that lack the value.
 
         Limits of magnitudes, which grow as a source gets fainter, are proposed as "lower_limits"; others as
-        "upper_limits". The column is taken off the proposed static columns. Nothing is proposed if there are several
-        columns of values, if the user named limits, or if no row has a limit without a value.
+        "upper_limits". Nothing is proposed if there are several columns of values, if the user named limits, or if no
+        row has a limit without a value.
 
-        `self.remarks` gets remarks on the proposed column; on other columns of limits, flags, and marks such as "<",
-        which are not read; and on values such as "<12.6" of magnitudes, which may mean fainter.
+        `self.remarks` gets remarks on the proposed column, and on other columns of limits, flags, and marks such as
+        "<", which are not read.
         """
         free, n, values = self.unused.values(), self.rows, self.values
         texts = {c: {*c.cells.unique().to_pylist()} - {None, "", "="} for c in free if c.text}
@@ -1175,9 +1216,6 @@ class _Proposer:
             marked = int((np.nan_to_num(c.numbers) != 0).sum()) if c.numeric else 0  # pyright: ignore
             text = f"not 0 in {marked:,} of {n:,} rows, which --flags would leave out"
             self.remarks.on([c], text if 0 < marked < n / 2 else "a flag? Leave out the bad rows before reading")
-        written = (c for c in map(self.columns.get, values) if c and cells.is_text(c.cells.type))
-        fainter = (c for c in written if "mag" in c.name.lower() and cells.matches(c.cells, cells.UPPER).any())
-        self.remarks.on(fainter, '"<12.6" is read as below 12.6; of magnitudes it often means fainter, ">12.6"')
         value = self.columns.get(values[0])
         for c in free:
             if value is not None and value.numbers is not None and cells.is_text(c.cells.type) and c.numeric:
@@ -1192,11 +1230,10 @@ class _Proposer:
             if several or not fills:
                 self.remarks.on([c] if c in self.varying_numbers else [], "a detection limit")
                 continue
-            if "static" in self.given:
-                self.given["static"] = tuple(fact for fact in self.given["static"] if fact != c.name)
-            faint = "mag" in c.name.lower() or "mag" in values[0].lower()
+            faint = says_magnitude(c.name) or says_magnitude(values[0])
             role, other = ("lower_limits", "upper_limits") if faint else ("upper_limits", "lower_limits")
-            self.given[role], several = (c.name,), True
+            self.take(role, c)
+            several = True
             text = f"where {values[0]!r} is missing, it lies {'above' if faint else 'below'} (else {option(other)})"
             self.remarks.on([c], text)
 

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from rotarymae.errors import InputError, InputWarning, NoObservations, listed
 from rotarymae.series import cells, dates
 from rotarymae.series.cells import to_arrow
-from rotarymae.series.columns import error_columns, measured
+from rotarymae.series.columns import error_columns, measured, says_magnitude
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.mapped import Columns, map_parts
 from rotarymae.series.reading import NO_ZONE, ReadingReport
@@ -463,14 +463,18 @@ class TableReader:
             """Read a column as floats [rows], converted by its factor; add its words and its note to `report`.
 
             In `sides`, int8 [rows] of zeros, cells are set to -1 for an upper limit ("<0.01") and 1 for a lower one;
-            the number is then that of the limit. If `sides` is None, limits count as words, and are NaN.
+            the number is then that of the limit. "<12.6" of magnitudes, which means fainter, is a lower limit, and a
+            note says so. If `sides` is None, limits count as words, and are NaN.
             """
             nonlocal report
             read = cells.numbers(columns[name], name, schema.na, sides is not None)
+            notes = [read.note] if read.note else []
             if sides is not None and read.sides is not None:
-                sides[:] = read.sides
+                fainter = says_magnitude(name) and (read.sides < 0).any()
+                sides[:] = abs(read.sides) if fainter else read.sides
+                notes += [f'"<" in {name!r} means fainter: a lower limit of the magnitude'] if fainter else []
             words = {name: read.words} if read.words else {}
-            report += ReadingReport(words=words, notes=(read.note,) if read.note else ())
+            report += ReadingReport(words=words, notes=tuple(notes))
             return read.values * self.factors[name] if name in self.factors else read.values
 
         pairs = _error_of(schema, self.values)

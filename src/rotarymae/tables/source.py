@@ -249,8 +249,8 @@ class Source:
         """Return the table with a further column of ids, called `name`, that are joined from several columns.
 
         For the name "subject+trial", an id is a text such as "S1+2" of the cells of subject and trial, without blanks
-        around them. It is missing if one of these cells is missing or empty. The table is returned as it is if it has a
-        column `name`, or if `name` has no "+".
+        around them. A missing cell counts as an empty text, as in "+2"; if all of these cells are missing or empty, the
+        id is missing. The table is returned as it is if it has a column `name`, or if `name` has no "+".
 
         Raises:
             InputError: a joined column that is absent ("unknown-column"), or that cannot be read (in `unreadable`, with
@@ -260,7 +260,8 @@ class Source:
         if not parts:
             return self
         self.need(parts)
-        cell = " || '+' || ".join(f"nullif(trim(CAST({self.sql[part]} AS VARCHAR)), '')" for part in parts)
+        cell = " || '+' || ".join(f"coalesce(trim(CAST({self.sql[part]} AS VARCHAR)), '')" for part in parts)
+        cell = f"nullif({cell}, '{'+' * (len(parts) - 1)}')"
         return replace(self, kinds={**self.kinds, name: ID_TEXT}, sql={**self.sql, name: cell})
 
     @functools.cached_property
