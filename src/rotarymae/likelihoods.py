@@ -288,10 +288,10 @@ class StudentT(Density):
     outputs = 3
 
     def clamp(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape P"]:
-        """Return the P = 3 parameters of each value's distribution, limited to where their exponentials are finite.
+        """Return the P = 3 parameters of each value's distribution, limited so that densities and variances are finite.
 
-        The mean is unlimited; the log squared scale is within ±18 (`MAX_LOG_VARIANCE`); the degrees of freedom before
-        the softplus are from -4.6 to 150 (`FREEDOM`).
+        The mean is unlimited; the log squared scale is within ±18 (`MAX_LOG_VARIANCE`). The third, whose softplus plus
+        2 gives the degrees of freedom, is from -4.6 (a variance of 200 squared scales) to 150 (nearly normal).
         """
         mean, log_scale, freedom = parameters.unbind(-1)
         # 0.01 above 2 the variance is 200 squared scales; at e^5 and more the distribution is a normal one.

@@ -44,7 +44,7 @@ class Masking:
     ratio: float | Sequence[float] = 0.75
 
     def __post_init__(self) -> None:
-        """Raise InputError for an unknown kind, or shares that are not more than 0, less than 1 and ascending."""
+        """Raise InputError for an unknown kind, or unless 0 < smallest share <= largest share < 1."""
         choose("masking", self.kind, tuple(MASKINGS))
         mask_range(self.ratio)
 

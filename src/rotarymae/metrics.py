@@ -69,7 +69,7 @@ METRICS = {
 def metric_of(name: str) -> Metric:
     """Return the description of a metric by its name in metrics.json.
 
-    For "NAME_output_2" it is that of NAME, and its words end in "of output 2". Raises KeyError for an unknown name.
+    For "NAME_output_2" it is that of NAME, with "of output 2" added to its words. Raises KeyError for an unknown name.
     """
     metric, _, output = name.partition(OUTPUT)
     base = METRICS[metric]

@@ -113,7 +113,7 @@ class Fitted(NamedTuple):
 
     @property
     def scale(self) -> Float[Tensor, "U k 1"]:
-        """Squared amplitudes of the k stored kernels of U channels; covariances are multiplied by them."""
+        """Squared amplitudes of the k kernels kept per channel: factors of covariances of unit amplitude, [U, k, 1]."""
         return self.amplitude[..., None]
 
 
@@ -123,7 +123,7 @@ def _descriptors() -> Float[Tensor, "kernels 6"]:
     Averages of the rows, weighted by how well the kernels fit, describe a channel to the network. A kernel that is not
     periodic is a sum of parts of the kinds "exponential", "matern" and "square", each with a length and a share of the
     variance. The columns of the table are
-    - 0: log(noise variance) / 3;
+    - 0: log(noise variance) / 3, where the variance of the kernel itself is 1;
     - 1: half the mean log length of the parts, weighted by share; 0 for a periodic kernel;
     - 2 and 3: the share of "exponential" parts, and that of "square" parts; 0 for a periodic kernel;
     - 4: 1 for a periodic kernel, else 0;

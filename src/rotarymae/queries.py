@@ -477,7 +477,7 @@ def check_queries(queries: Queries, dataset: SeriesDataset) -> None:
     """Check that queries (times to predict at) fit the series of a data set.
 
     Raises:
-        InputError: another number of series; no query at all (a single series may have none); times or errors that
+        InputError: another number of series; no query at all (some of the series may have none); times or errors that
             are NaN or infinite; dates outside the years 1 to 9999; negative errors; other axes of positions than the
             series have (code "positions-needed"); channels for series without, no channels for series with channels;
             the number of a channel that does not exist.

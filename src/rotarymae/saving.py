@@ -343,7 +343,7 @@ def _built(settings: dict[str, Any], tensors: int) -> nn.Module:
     """
     if set(settings) != {"kind", "config", "head"}:
         raise InputError(
-            f"the settings of a model are {', '.join(sorted(settings)) or 'missing'}; wanted kind, config and head."
+            f"a saved model has the settings kind, config and head; here are {', '.join(sorted(settings)) or 'none'}."
         )
     choose("kind", settings["kind"], tuple(KINDS))
     config, head = from_fields(RoMAEConfig, settings["config"], "config"), settings["head"]

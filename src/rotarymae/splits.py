@@ -158,7 +158,7 @@ class Fold:
         if self.column is not None and self.column.named_parts() is not None:
             raise InputError(
                 f"the column {self.column.name!r} names the parts of the split (such as train), but a cross-validation "
-                "draws folds; leave out one of both, folds or split_by."
+                "draws folds; leave out one of the two, folds or split_by."
             )
 
     @property

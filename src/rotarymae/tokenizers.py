@@ -33,7 +33,7 @@ def patchify(array: Float[Tensor, "B *axes C"], patch_size: Sequence[int]) -> To
 
     Raises:
         InputError: patch sizes that do not divide the axes, are below 1, or are not one for each axis; an array with
-            less than three axes, without a number, of integers, or with NaN or infinity.
+            fewer than three axes, an empty one, one of integers, or one with NaN or infinity.
     """
     sizes = _sizes(array, patch_size)
     counts = [d // p for d, p in zip(sizes, patch_size, strict=True)]

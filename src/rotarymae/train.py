@@ -303,7 +303,9 @@ def labelled(
     targets = one_per_series(targets, len(dataset))
     rows = np.flatnonzero(has_label(targets))
     if not len(rows):
-        raise InputError("no series has a label; give the labels of some, or none at all to pre-train only.")
+        raise InputError(
+            "no series has a label, as all are missing; label some series, or leave the labels out to pre-train only."
+        )
     given = narrowed(targets[rows])  # whose type shows the kind
     kind = choose_labels(given, task)
     checked = kind.check(given, len(rows))

@@ -619,8 +619,8 @@ def _check_errors(dataset: SeriesDataset, errors: Sequence[str]) -> tuple[str, .
     errors, names = tuple(errors), dataset.value_names
     if errors and (tuple(names[len(names) - len(errors) :]) != errors or len(names) != 2 * len(errors)):
         raise InputError(
-            f"errors are {listed(errors)} and the value columns are {listed(names)}; name as value columns all values "
-            "first, then one error for each of them, in the same order."
+            f"the value columns are {listed(names)}, and errors are {listed(errors)}; wanted first all values, then "
+            "one error for each in the same order, such as flux, mag, flux_err, mag_err."
         )
     refuse_negative(dataset, errors)
     return errors

@@ -145,10 +145,10 @@ class PositionScaling(nn.Module):
         return torch.where(real & (times >= low), times, torch.inf).amin(1, keepdim=True)
 
     def reaches(self, dataset: SeriesDataset) -> np.ndarray:
-        """Return the largest distance of each series from its origin on each axis, in units of position, [S, 1 + P].
+        """Return how far each series reaches from the origin on each axis, in units of position, float64 [S, 1 + P].
 
-        The first column is time, the others are the P further positions; float64. Times far from the others of their
-        series (`fences`) are ignored.
+        The first column is time, counted from the series' origin (`origins`), without times far from its others
+        (`fences`). The others are the P further positions, counted from the training medians.
         """
         low, high = fences(dataset)
         origins, lengths = self.origins(dataset), np.diff(dataset.offsets)

@@ -166,8 +166,9 @@ def _interpolations(values: Mapping[str, Any], scored_on: str) -> Iterator[Table
 def error_table(title: str, parts: Iterable[tuple[str, Any]], error: str, caption: str) -> Table:
     """Return a table of errors at hidden observations, with a column per method; the smallest error of a row is bold.
 
-    Further columns are: per predicted band, such as that of 95 %, the share of hidden observations inside it; the
-    number of hidden observations; and, if there are any, how many of these are limits, with a sentence in the caption.
+    Further columns are: per predicted band, such as that of 95 %, the share inside it of those hidden observations that
+    are no limits; the number of hidden observations; and, if there are any, how many of these are limits, with a
+    sentence in the caption.
 
     Args:
         title, caption: of the table.

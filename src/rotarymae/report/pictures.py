@@ -301,7 +301,8 @@ def draw_mistakes(outcome: Outcome) -> Parts:
     """Yield drawings of at most three scored series with wrong predictions, one drawing for each.
 
     For classes it is one series of each of the three most frequent confusions; for a regression the three series with
-    the largest errors. Nothing is yielded for times to an event, for pictures, videos and sounds, or without labels.
+    the largest errors of the first output. Nothing is yielded for times to an event, for pictures, videos and sounds,
+    or without labels.
     """
     predictions, at, dataset = _class_predictions(outcome), outcome.split.scored, outcome.dataset
     if dataset.kind == "patches":

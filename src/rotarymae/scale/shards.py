@@ -209,7 +209,7 @@ def _rows_of(shard: Shard) -> int:
 
 
 def model_checksum(model: Path) -> str:
-    """Return a checksum of a model: the SHA-256 of its config.json, which holds the checksums of its other files.
+    """Return a checksum that tells models apart: the SHA-256 of config.json, which has checksums of the other files.
 
     It is a text of hexadecimal digits. For a cross-validation the config.json of all folds are joined. `model` is a
     folder or a name; InputError is raised if there is no such model.

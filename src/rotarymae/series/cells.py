@@ -203,10 +203,10 @@ def numbers(column: pa.Array, name: str, na: Sequence[str] = (), limits: bool = 
 def _parse_numbers(column: pa.Array, name: str, na: Sequence[str], limits: bool) -> Numbers:
     """Convert a column of texts to `Numbers`: numbers, limits ("<0.01", if `limits` is True) and missing cells.
 
-    It is the part of `numbers` for texts, which explains the spellings. Other texts become NaN, and are counted. A cell
-    is missing if it equals a word of `MISSING` or `na`, letter by letter: with "-999" in `na`, "-999.0" is still a
-    number here. `name` is the column's name, for messages. Raises InputError (code "not-numeric") if some texts are not
-    missing, and none of them is a number.
+    It does the part of `numbers` for texts; the spellings are explained there. Other texts become NaN, and are counted.
+    Cells that equal a word of `MISSING` or `na` are missing; but numbers among these words, such as "-999", may still
+    be numbers in the result, and `numbers` removes them. `name` is the column's name, for messages. Raises InputError
+    (code "not-numeric") if some texts are not missing, and none of them is a number.
     """
     for cells in (column, without_missing(trimmed(column), na)):
         with suppress(pa.ArrowInvalid):

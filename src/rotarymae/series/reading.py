@@ -100,7 +100,10 @@ class ReadingReport:
         """Raise InputError (code "unusable-cell") if a column of numbers had texts that are not numbers (`words`)."""
         if self.words:
             said = "; ".join(self._words_by_column())
-            raise InputError(f"{said}. Correct them, or read with strict=False.", code="unusable-cell")
+            raise InputError(
+                f"{said}. Correct them, or read without strict (--strict): then these values are left out.",
+                code="unusable-cell",
+            )
 
     def _words_by_column(self) -> list[str]:
         """Return sentences that count texts among numbers: "3 cells of 'value' cannot be read: 'NEG' 2, 'OFF' 1".

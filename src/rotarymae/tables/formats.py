@@ -164,8 +164,9 @@ def as_utf8(path: Path, text: Text) -> Path:
 def _transcoded(path: Path, changed: int, text: Text) -> Path:
     """Copy a file of the form `text` as UTF-8, unpacked, to the temporary folder; return the path of the copy.
 
-    The first `text.skip` lines are left out. Runs of blanks between cells become single tabs. A call with equal
-    arguments returns the same copy. `changed` is the time of the file's last change.
+    The first `text.skip` lines are left out. If blanks separate the cells, runs of them become single tabs. A call with
+    equal arguments returns the same copy; `changed`, the time of the file's last change, makes a changed file be copied
+    anew.
     """
     target = scratch() / f"{len(list(scratch().iterdir()))}-{path.name}.txt"
     lines = io.TextIOWrapper(_open_unpacked(path), text.encoding, newline="")

@@ -483,8 +483,8 @@ class _Proposer:
     def refuse_dates_without_year(self) -> None:
         """Raise InputError ("no-time") if the times are days of the month, and the table has a month, but no year.
 
-        The columns of these parts are recognised by their names (`DATE_PARTS`). No error is raised if the column of
-        months has other numbers than 1 to 12, or that of days others than 1 to 31.
+        The columns of year, month and day are recognised by their names (`DATE_PARTS`). No error is raised if the
+        column of months has other numbers than 1 to 12, or that of days others than 1 to 31.
         """
         time = self.column("time")
         names = {name.lower(): name for name in self.columns}
@@ -492,9 +492,10 @@ class _Proposer:
         if time is None or not time.numeric or time.name != names.get(day) or year or not month:
             return
         if set(self.columns[names[month]].known) <= {*range(1, 13)} and set(time.known) <= {*range(1, 32)}:
-            text = f"{names[month]!r} and {time.name!r} are dates without a year: add a column of years, or name"
             raise InputError(
-                f"{text} another column by --time. There are {self.described(self.columns)}", code="no-time"
+                f"{names[month]!r} and {time.name!r} are dates without a year: add a column of years, or name another "
+                f"column by --time. There are {self.described(self.columns)}",
+                code="no-time",
             )
 
     def likely_time(self) -> Column | None:
@@ -1239,7 +1240,7 @@ class _Proposer:
 
 
 def _labels_times(column: Column) -> bool:
-    """Return whether a column labels single times: its name is like is_anomaly, and at most two whole numbers occur."""
+    """Return whether a column labels single times: its name says anomaly, fault .., and it has at most two numbers."""
     return column.whole and column.distinct <= 2 and not LABELS_OF_TIMES.isdisjoint(column.words)
 
 

@@ -124,7 +124,7 @@ def _evaluating(module: nn.Module, config: TrainConfig) -> Iterator[torch.device
     """Prepare a module for evaluation within the `with` block; yield the default device, where the module then is.
 
     It is in evaluation mode, no gradients are computed, and matrices are multiplied in the precision of `config`.
-    Device and mode are restored afterwards, also after an error.
+    Device, mode and precision are restored afterwards, also after an error.
     """
     device, training = next(module.parameters()).device, module.training
     there = default_device()

@@ -245,7 +245,7 @@ class TrainingOptions(LoopOptions):
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class FinetuningOptions:
-    """Options of fine-tuning alone."""
+    """Options that have an effect only with labels."""
 
     finetune_epochs: int = 20
     """Fine-tuning: number of passes over the labelled training series. Raise it if the loss still falls at the end,
@@ -268,9 +268,9 @@ class FinetuningOptions:
     (features), or a weighted average of these and other suitable methods (combined). auto: combined, unless
     another is better on validation series; without these, model. Set model for the network alone."""
     members: int | None = None
-    """Pre-training and fine-tuning: number of networks, trained from different seeds, whose predictions are averaged.
-    Without it 1, or 3 if --decide is or becomes f1, the rarest class has few series and there is no --minutes. Raise
-    it for better predictions; it multiplies the time."""
+    """Pre-training and fine-tuning, with labels: number of networks from different seeds, whose predictions are
+    averaged. Without it 1, or 3 if --decide is or becomes f1, the rarest class has few series and there is no
+    --minutes. Raise it for better predictions; it multiplies the time."""
     pool: Literal["auto", HeadPool] = "auto"
     """Fine-tuning: what the head, which predicts the label, reads: the [CLS] token (cls), or the mean (mean), maximum
     (max) or attention-weighted mean (attention) of a series' tokens. auto: attention, for sounds max. Set another one
@@ -293,8 +293,8 @@ class FinetuningOptions:
     """Fine-tuning: share of attention weights and hidden units that each step sets to zero at random. Raise it, for
     example to 0.1, against overfitting."""
     drop_path: float = 0.0
-    """Fine-tuning: probability that a step skips the encoder's last block; earlier blocks are skipped less often
-    (stochastic depth). Raise it, for example to 0.1, against overfitting of a deep model."""
+    """Fine-tuning: probability that a series skips the encoder's last block in a step; earlier blocks are skipped less
+    often (stochastic depth). Raise it, for example to 0.1, against overfitting of a deep model."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)

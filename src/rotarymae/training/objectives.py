@@ -52,8 +52,8 @@ class Pretraining(Objective):
             model: the autoencoder.
             normalize_targets: whether each hidden patch is standardised over its values before it is compared, as in
                 MAE.
-            beta: exponent from 0 to 1: each term of the loss is multiplied by the predicted variance to this power. 0
-                changes nothing.
+            beta: exponent from 0 to 1: in training mode, each term of the loss is multiplied by the predicted variance
+                to this power, through which no gradient flows. 0 changes nothing.
 
         Raises:
             InputError: `beta` outside 0 to 1, or above 0 for a model whose likelihood has no spread.
