@@ -495,7 +495,10 @@ def check_queries(queries: Queries, dataset: SeriesDataset) -> None:
         advice = "days since 1970-01-01 of the years 1 to 9999"
     if not good.all():
         first = int(good.argmin())
-        raise InputError(f"query {first} (counted from 0) has the time {queries.times[first]}; give {advice}.")
+        raise InputError(
+            f"query {first} (counted from 0) has the time {queries.times[first]}, which is not finite or out of range; "
+            f"give {advice}."
+        )
     if queries.errors is not None and not ((queries.errors >= 0) & np.isfinite(queries.errors)).all():
         raise InputError(
             "queries have standard errors that are negative, NaN or infinite; give finite numbers of at least 0."

@@ -354,7 +354,10 @@ def _built(settings: dict[str, Any], tensors: int) -> nn.Module:
         )
     kind = KINDS[settings["kind"]]
     if issubclass(kind, Classifier | Regressor) == (head is None) or not isinstance(head, dict | None):
-        raise InputError(f"a {settings['kind']} cannot have the head {head!r}; the file is damaged, or was edited.")
+        raise InputError(
+            f"a {settings['kind']} has the head {head!r}; wanted an object of settings for a Classifier or Regressor, "
+            "null for any other model. The file is damaged, or was edited."
+        )
     members = (head or {}).get("members", 1)
     if type(members) is not int or members > tensors:
         raise InputError(

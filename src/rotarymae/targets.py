@@ -158,8 +158,8 @@ def refuse_class_options(config: FitConfig, task: str) -> None:
         task: the other task, for the message, such as "a regression".
     """
     for name in config.changed(ClassificationOptions):
-        text = f"{name}={getattr(config, name)!r} is for classification only"
-        raise InputError(f"{text}; leave this option out for {task}.")
+        text = f"{name}={getattr(config, name)!r} is set"
+        raise InputError(f"{text}, which is an option of classification only; leave it out for {task}.")
 
 
 def numbers_of(targets: Any, series: int) -> np.ndarray:
@@ -219,7 +219,9 @@ def as_targets(targets: Any) -> np.ndarray:
         unequal = objects.ndim == 1 and (are_mixed(objects) or not has_label(objects).all())
         return objects if unequal else np.asarray(targets)
     except ValueError:
-        raise InputError("the labels have unequal lengths; give every series the same number of values.") from None
+        raise InputError(
+            "the labels are lists of unequal lengths; give every series the same number of values, such as one each."
+        ) from None
 
 
 def has_label(targets: Any) -> np.ndarray:

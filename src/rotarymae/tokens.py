@@ -272,7 +272,7 @@ def _check_shapes(values: Tensor, positions: Tensor, padding: Tensor | None, obs
     if values.shape[:2] != positions.shape[:2]:
         raise InputError(
             f"values are for {tuple(values.shape[:2])} (batch, tokens) but positions for "
-            f"{tuple(positions.shape[:2])}; every token needs one position on every axis."
+            f"{tuple(positions.shape[:2])}; give each token one position on every axis."
         )
     if 0 in (*values.shape, positions.shape[2]):
         raise InputError(

@@ -191,7 +191,9 @@ class ArrayDataset:
             try:
                 spectrograms.append(filterbank(waveform, sample_rate)[..., None])
             except (TypeError, ValueError) as error:  # InputError, too
-                raise InputError(f"sound {plain(name)!r} cannot be read; correct or omit it: {error}") from None
+                raise InputError(
+                    f"sound {plain(name)!r} cannot be read as a waveform, [n] numbers; correct or omit it: {error}"
+                ) from None
         return cls(tuple(spectrograms), patch_shape(patch_size, 2), names, int(sample_rate))
 
     def __len__(self) -> int:

@@ -68,7 +68,7 @@ def evaluate_command(
     picture = None if out is None or not at else out.parent / f"{out.stem}.png"
     for file in (out, picture):
         if file is not None and file.exists():
-            raise InputError(f"{file} exists; choose another name, or remove it.")
+            raise InputError(f"{file} exists, and is not overwritten; choose another name, or remove it.")
     if out is not None:
         system.check_writable(out)
         if out == picture:

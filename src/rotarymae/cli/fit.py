@@ -72,15 +72,15 @@ class LabelOptions(LabelColumn):
     on. With fewer than ten series, and no --split-by, none is kept. Raise it for surer scores, lower it to train
     on more."""
     split_by: Annotated[str | None, arg(help_behavior_hint="(default: at random)")] = None
-    """Scoring: column, with one value per series, that decides which series are kept out of training: with words,
-    whole groups (patients); with numbers or dates, the largest; with train and test, those that say test. Set it if
-    related series would be on both sides."""
+    """Scoring: column, with one value per series, that decides which series are kept out of training: of words, whole
+    groups (patients); of numbers or dates, the largest; of train and test, those that say test. Set it if related
+    series must not be separated."""
     folds: Annotated[int | None, arg(help_behavior_hint="(default: one part held out)")] = None
     """Scoring: number of parts of a cross-validation, instead of --holdout: each part is scored by a model trained on
     the others, and later predictions average all models. Set it if series are few; it multiplies the time."""
     first: Annotated[str | None, arg(help_behavior_hint="(default: the first observation)")] = None
-    """Fine-tuning: with --early, column of flags, such as detections: times count from the first observation where it
-    is not 0. Name it if series begin long before the event."""
+    """Fine-tuning: column of flags, such as detections, for --early alone: its times then count from the first
+    observation whose flag is not 0. Set it if series begin long before what you classify, such as an outburst."""
 
     def read_split(self, dataset: series.SeriesDataset, layout: tables.TableSchema, table: Path) -> SplitColumn | None:
         """Read the column of --split-by, which decides what series are kept out for scoring.

@@ -269,9 +269,9 @@ class FolderOptions:
     """Reading: read TABLE as a folder of sounds, which become spectrograms of 128 bins every 10 ms. Set it if it holds
     WAV, FLAC, OGG or other sounds; folders inside are classes."""
     patch_size: tuple[int, ...] | None = None
-    """Pre-training and fine-tuning: rows and columns of the patches that become tokens (of sounds: frames and bins);
-    one number is both. Without it 16, for sounds 8 frames of all bins. Lower it for fine detail; smaller patches are
-    slower."""
+    """Pre-training and fine-tuning: height and width, in pixels, of the patches that become tokens (of sounds: frames
+    and bins); one number is both. Without it 16, for sounds 8 frames of all bins. Lower it if fine detail matters;
+    smaller patches are slower."""
     longest_side: int = 224
     """Reading: larger pictures are scaled down to this many pixels on their longer side. Raise it for fine detail,
     which takes longer. Not for sounds."""

@@ -32,7 +32,7 @@ def check_new(out: Path) -> None:
 
     check_output(out)
     if str(out) != "-" and out.exists():
-        raise InputError(f"{out} exists; choose another name, or remove it.")
+        raise InputError(f"{out} exists, and is not overwritten; choose another name, or remove it.")
 
 
 def are_shards(table: Path, out: Path, workers: int) -> bool:

@@ -85,7 +85,8 @@ def fit_trees(
         counts = np.bincount(target, weight, minlength=classes)
         if classes < 2 or not counts.all():
             raise InputError(
-                "gradient boosting needs at least two classes, and a series of each to train on; add labelled series."
+                "the series to train on are all of one class, or lack a class; gradient boosting needs at least two "
+                "classes, and a series of each. Add labelled series."
             )
         objective = {"objective": "multiclass", "num_class": classes} if classes > 2 else {"objective": "binary"}
         if settings.get("balanced"):

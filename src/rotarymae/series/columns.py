@@ -118,7 +118,9 @@ def distinct(given: Any, name: str) -> pa.Array:
     twice = [entry["values"] for entry in labels.value_counts().to_pylist() if entry["counts"] > 1]
     if labels.null_count or twice:
         wrong = f"{listed(twice)} is given twice" if twice else f"{labels.null_count:,} are missing"
-        raise InputError(f"{name} must differ and none may be missing; {wrong}. Correct the list.")
+        raise InputError(
+            f"{name} hold repeated or missing entries: {wrong}. Give a list whose entries all differ, none missing."
+        )
     return labels
 
 

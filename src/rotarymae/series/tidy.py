@@ -124,7 +124,11 @@ class Observations:
                 first[reason] = self.name(int(wrong.argmax()))
         if counts and strict:
             each = "; ".join(f"{reason} in {count:,} (first: {first[reason]})" for reason, count in counts.items())
-            raise InputError(f"{each}. Correct these rows, or leave them out.", code="unusable-cell")
+            raise InputError(
+                f"{each}. No entry of a row may be missing, unknown or out of range: correct these rows, or leave them "
+                "out.",
+                code="unusable-cell",
+            )
         return self.noting(**{counter: counts, "first": first}).keep(keep) if counts else self
 
     @property

@@ -86,10 +86,13 @@ def named(name: str, format: str) -> Iterator[None]:
     except InputError:
         raise
     except UNREADABLE as error:
-        said, advice = f"{name} cannot be read as {format}", f"Check that it is complete and of the format {format}."
+        said, advice = f"{name} cannot be read as {format}", f"check that it is complete and of the format {format}."
         if format == "memory":
-            said, advice = f"{name} cannot be read", "Convert its columns to numbers, texts or dates."
-        raise InputError(f"{said}: {_reason(error)}. {advice}", code="unreadable") from error
+            said, advice = f"{name} cannot be read", "convert its columns to numbers, texts or dates."
+        raise InputError(
+            f"{said}, as no table could be made of its content: {_reason(error)}. Correct or replace it: {advice}",
+            code="unreadable",
+        ) from error
 
 
 @contextmanager

@@ -405,7 +405,10 @@ class TableReader:
             cut = ReadingReport(total=count, left_out={reason: count}, first={reason: first})
             report = report + cut
             if self.schema.strict:
-                raise InputError(f"{reason}: {first}. Correct it, or read without strict.", code="unusable-cell")
+                raise InputError(
+                    f"{reason}: {first}. Give this line a cell for each column, or read without strict.",
+                    code="unusable-cell",
+                )
         read = {*self.columns, *self.schema.static}
         units = {name: unit for name, unit in self.source.units.items() if name in read}
         report = sum((facts.report for _, facts in self._static_facts), report)

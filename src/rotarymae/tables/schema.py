@@ -29,11 +29,11 @@ class TableSchema:
     Parameters
     ----------
     id
-        Reading: column that says which series a row belongs to, if it is not called id. subject+trial joins two
-        columns; file makes each input file a series.
+        Reading: column that says which series a row belongs to. subject+trial joins two columns; the word file makes
+        each input file a series. Set it if the column is not called id.
     time
-        Reading: column of times, numbers or dates, if it is not called time. lc.time is the field time of a nested
-        column lc.
+        Reading: column of times, numbers or dates. If a column lc holds nested fields (Parquet), lc.time is its field
+        time. Set it if the column is not called time.
     clock
         Reading: column with the time of day (10:15, 10:15 PM, 1015, or hours). Name it if --time holds days alone.
     positions
@@ -56,15 +56,16 @@ class TableSchema:
         Reading: the table has a row per time, and each channel (band, sensor, variable) a column of its own. Set it for
         such a table. An empty cell is a missing observation, not a zero.
     numbered
-        Reading: common beginning of numbered columns. Set it if each row is a series: FLUX. turns FLUX.1, FLUX.2, ...
-        into three columns for --values, --time and --id: FLUX, number, and series. With "", columns called 1990, 1991,
-        ... or by dates become value.
+        Reading: common beginning of numbered columns: FLUX. for FLUX.1, FLUX.2, ...; then give --values FLUX --time
+        number --id series. With "", for columns called 1990, 1991, ... or by dates, values are called value. Set it if
+        each row is a series.
     tokens
-        Reading: with --wide, each value becomes an observation of its own (channel), or all channels of a time become
-        one observation (time). Set time if all channels are measured together.
+        Reading: with --wide, each value becomes an observation of its own (channel), or each row becomes one
+        observation of all channels (time), left out if a cell is empty. Set time if all channels are always measured
+        together; if some are missing, rather --join-times.
     duplicates
-        Reading: which of different values counts in rows of the same series, time and channel: their mean, the first or
-        the last. error takes the first, but refuses a table with more than 1 % of such rows. Set mean if values were
+        Reading: which value counts if rows of the same series, time and channel differ: their mean, the first or the
+        last. error takes the first, but refuses a table with more than 1 % of such rows. Set mean if values were
         measured repeatedly.
     limits
         Reading: cells such as <0.01 or >100, and those of --upper-limits and --lower-limits, are limits of a value,
@@ -74,7 +75,8 @@ class TableSchema:
         limit. Name them if the table has such limits; not with --lower-limits.
     lower_limits
         Reading: columns of detection limits, in the order of --values: where a value is missing, it lies above its
-        limit. Name them for magnitudes, which are larger for fainter sources (diffmaglim); not with --upper-limits.
+        limit. Name them if larger values mean a weaker signal, as astronomical magnitudes do (column diffmaglim); not
+        with --upper-limits.
     untimed
         Reading: rows without a time are left out and counted (drop), or each of their channels becomes a column with
         one value per series (static). Set static if such rows hold facts, such as age at admission.
@@ -100,8 +102,9 @@ class TableSchema:
         Reading: table with one row per series. Give it if static columns, labels or the column of --split-by are there
         and not in TABLE.
     convert
-        Reading: convert values to the units of the model's training (in a fit, of --pretrained), if the files name
-        units. Set it if the table has other units; without it, a warning names the columns whose units differ.
+        Reading: convert values to the units of the table that the model (in a fit: --pretrained) was trained on;
+        without it, a warning names columns in other units. Works if both tables state units (FITS, a row of units). Set
+        it if they differ.
     units
         The unit of each column in the table that a model was trained on, as far as that says it.
     """

@@ -126,8 +126,8 @@ class ModelOptions:
     shipped name such as plasticc-ugrizy, or OWNER/NAME of the Hugging Face Hub; without it, random weights. Give it if
     labels are few. Only --pretrain-epochs pre-trains it further."""
     size: Size = "light"
-    """Pre-training and fine-tuning: size of a new model: light suits a CPU; tiny-shallow, tiny, small and base are
-    wider or deeper, for more data and a GPU; pendulum is the smallest of the RoMAE paper."""
+    """Pre-training and fine-tuning: size of a new model. From smallest to largest: pendulum (of the RoMAE paper),
+    light, tiny-shallow, tiny, small, base. light suits a CPU. Set a larger one if you have much data and a GPU."""
     embed_dim: int | None = None
     """Pre-training and fine-tuning: width of the encoder, in numbers per token; without it, that of --size. It is a
     multiple of 2 × --num-heads × the number of axes (time, channel and --positions). Set it if no named size fits."""
@@ -147,13 +147,13 @@ class ModelOptions:
     """Pre-training: number of transformer blocks of the decoder, the part that interpolates; without it 2. Raise it if
     interpolations stay poor on much data; each further block makes pre-training slower."""
     decoder_attention: DecoderAttention = "context"
-    """Pre-training: when values are predicted at several times, now and later with this model, each prediction reads
-    the observations alone (context), or the other queried times, too (joint). Set joint only to repeat the
-    RoMAE paper: answers then depend on what else is asked."""
+    """Pre-training: what a prediction of the value at some time reads, also later with this model: the observations
+    alone (context), or other times that are asked for, too (joint). Set joint only to repeat the RoMAE paper: an answer
+    then depends on other questions."""
     likelihood: LikelihoodKind = "gaussian"
-    """Pre-training: what the model learns to predict for a value, and predicts from then on: a normal distribution
-    (gaussian), one with heavier tails (student_t), or a number without a band (point). Set student_t if values have
-    many outliers."""
+    """Pre-training: what the model predicts for a value, from then on: a normal distribution (gaussian), one with
+    heavier tails (student_t), or a single number without uncertainty (point). Set student_t if values have many
+    outliers."""
     neighbours: Literal["auto", "on", "off"] = "auto"
     """Pre-training: the model learns to predict what to add to the straight line between the nearest observations
     (on), or the value itself (off). auto: on if there are neither labels nor --positions. Set on if a model with
@@ -169,9 +169,9 @@ class ScalingOptions:
     """How times and values become positions and numbers near zero."""
 
     time_unit: float | None = None
-    """Pre-training and fine-tuning: times are divided by this number, which is in their unit (of dates: days); without
-    it, by the median gap between observations, or a thousandth of the median span if that is longer. Set it to scale
-    times as another run did."""
+    """Pre-training and fine-tuning: span by which times are divided, in the unit of the table (of dates: days); without
+    it, the median gap between observations, or a thousandth of the median span if that is longer. Set it to scale times
+    as another run did."""
     time_origin: Literal["first", "zero"] = "first"
     """Pre-training and fine-tuning: whether times count from each series' first observation (first) or are used as
     in the table (zero). Set zero if the date itself matters, as it does for seasons."""
@@ -179,9 +179,9 @@ class ScalingOptions:
     """Pre-training and fine-tuning: distance between neighbouring channels on their axis; a distance of 1 is that of
     two times which differ by --time-unit. Set it only to repeat another run."""
     join_times: bool = False
-    """Pre-training and fine-tuning: make one token of all channels that were observed at the same time, with a
-    channel's last known value where one is missing, instead of a token per observation. Set it if many channels are
-    measured together."""
+    """Pre-training and fine-tuning: make one token of all channels observed at the same time, instead of a token per
+    observation; a channel that is missing keeps its last known value. Set it if many channels are measured together,
+    though not always all."""
     channel_one_hot: bool = True
     """Pre-training and fine-tuning: --no-channel-one-hot leaves out the one-hot vector of each observation's channel,
     which the encoder otherwise reads next to the channel's position. Set it only to repeat the RoMAE paper."""
@@ -190,7 +190,7 @@ class ScalingOptions:
     them: the model then knows how far to trust each value."""
     signal_to_noise: bool = True
     """Pre-training and fine-tuning: --no-signal-to-noise leaves out asinh(value / error), which the encoder otherwise
-    reads next to each value with a column of errors: one of --errors, or NAME_err, e_NAME, ... for the values NAME. Set
+    reads for each value that has a column of errors, named by --errors or called NAME_err or e_NAME among --values. Set
     it if these errors are unreliable."""
     transforms: Mapping[str, Transform] | None = None
     """Pre-training and fine-tuning: how values are scaled, as pairs of column and method (flux asinh); without it
@@ -210,8 +210,9 @@ class MaskingOptions:
     """Pre-training: share of each series that is hidden, to be predicted. Of two numbers, the share is drawn between
     them for each series and pass. Set one number, 0.75, to repeat the RoMAE paper."""
     beta: float | None = None
-    """Pre-training: the loss weighs each value by its predicted variance to this power, from 0 to 1 (beta-NLL);
-    without it 0.5. Raise it if predicted values are poor, lower it if their bands are."""
+    """Pre-training: power, from 0 to 1, of the predicted variance by which the loss weighs each value (beta-NLL);
+    without it 0.5. Not with --likelihood point. Raise it if predicted values are poor; lower it if their predicted
+    uncertainties are."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -222,8 +223,9 @@ class TrainingOptions(LoopOptions):
     """Pre-training: number of passes over the series; without it 5, or none with --pretrained. Raise it if the loss
     still falls at the end. --minutes decides instead, if given."""
     min_steps: int = 500
-    """Pre-training and fine-tuning: smallest number of steps of each; a small table gets more passes until they are
-    made. Lower it for a quick trial. Has no effect with --minutes."""
+    """Pre-training and fine-tuning: least number of steps of pre-training, and likewise of fine-tuning; on a small
+    table both make more passes than their numbers of epochs to reach it. Has no effect with --minutes. Lower it for a
+    quick trial."""
     batch_size: int = 32
     """Pre-training and fine-tuning: number of series per step. Lower it if memory does not suffice, raise it to use
     a GPU better. For fine-tuning alone there is --finetune-batch-size."""
@@ -235,12 +237,12 @@ class TrainingOptions(LoopOptions):
     pass, and which method predicts. With fewer than ten series, and no --split-by, there are none. Set 0 to train on
     all, raise it for surer choices."""
     window: int | None = None
-    """Pre-training, fine-tuning and prediction: cut longer series into windows of this many observations, which are
-    read one by one; without it, only long series are cut, into windows that the run chooses. Lower it if memory does
-    not suffice."""
+    """Pre-training, fine-tuning and prediction: cut longer series into windows of this many observations, read one by
+    one; without it the run chooses, for series over 8,192 observations (without labels, 512 to 2,048). Set it, or lower
+    it, if memory does not suffice."""
     overlap: int | None = None
-    """Pre-training, fine-tuning and prediction: number of observations that two neighbouring windows of --window
-    share; without it, a sixteenth of the window. Raise it if predictions are poor where windows meet."""
+    """Pre-training, fine-tuning and prediction: number of observations that two neighbouring windows share; only with
+    --window; without it, a sixteenth of the window. Raise it if predictions are poor where windows meet."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -260,21 +262,21 @@ class FinetuningOptions:
     """Fine-tuning: loss for numbers as labels: squared errors (auto) or absolute errors (absolute_error). Set the
     latter if outliers among the labels spoil predictions. Classes always have cross-entropy."""
     tune: Literal["auto", "full", "probe"] = "auto"
-    """Fine-tuning: train all weights (full), or only the new head on the unchanged encoder (probe): of classes a
-    logistic regression, unless other options of fine-tuning are set. auto: full, or for fewer than 500 labelled series
-    such a regression. Set probe to save time."""
+    """Fine-tuning: train all weights (full), or the new head alone (probe): for classes a logistic regression, if
+    options such as --drop or --finetune-lr are unset. auto: full, or with fewer than 500 labels such a regression. Set
+    probe to save time."""
     predictor: Predicting = "auto"
     """Fine-tuning and prediction: what predicts labels: the network (model), boosted trees on summary features
     (features), or a weighted average of these and other suitable methods (combined). auto: combined, unless
     another is better on validation series; without these, model. Set model for the network alone."""
     members: int | None = None
-    """Pre-training and fine-tuning, with labels: number of networks from different seeds, whose predictions are
-    averaged. Without it 1, or 3 if --decide is or becomes f1, the rarest class has few series and there is no
-    --minutes. Raise it for better predictions; it multiplies the time."""
+    """Pre-training and fine-tuning: with labels, number of networks from different seeds, whose predictions are
+    averaged. Without it 1, or 3 if --decide comes to f1, a class has under 200 series and --minutes is unset. Raise it
+    if better predictions are worth the multiplied time."""
     pool: Literal["auto", HeadPool] = "auto"
-    """Fine-tuning: what the head, which predicts the label, reads: the [CLS] token (cls), or the mean (mean), maximum
-    (max) or attention-weighted mean (attention) of a series' tokens. auto: attention, for sounds max. Set another one
-    to compare them."""
+    """Fine-tuning: what the head, which predicts the label, reads: the [CLS] token (cls), or the mean, maximum (max) or
+    attention-weighted mean (attention) of a series' tokens. auto: max for sounds, else attention. Set max if labels are
+    few, cls to repeat the RoMAE paper."""
     static: tuple[str, ...] = ()
     """Fine-tuning and prediction: columns of TABLE or of --objects with one value per series, such as age or redshift,
     that help to predict the label: numbers or categories, also with missing cells. Name those that will be known when
@@ -305,12 +307,13 @@ class ClassificationOptions:
     """Fine-tuning: share of each label's probability that is spread evenly over all classes. Raise it, for example
     to 0.1, if some labels are wrong."""
     class_weights: Literal["none", "balanced"] = "none"
-    """Fine-tuning: the loss counts every series equally (none), or those of rare classes more, by the inverse of
-    the class's frequency (balanced). Set balanced if rare classes are missed."""
+    """Fine-tuning: the loss counts every series equally (none), or those of rare classes more, by the inverse of the
+    class's frequency (balanced), which also raises their probabilities. Set balanced if rare classes are learnt poorly;
+    to name them more often, --decide balanced suffices."""
     decide: Literal["auto", "accuracy", "f1", "balanced", "cost"] = "auto"
-    """Prediction: which class is chosen: the most probable (accuracy), that for the best F1 (f1), rare classes as
-    readily as frequent ones (balanced), or by --costs (cost). auto: f1 if one of two classes is rare, else accuracy.
-    Set balanced if rare classes matter."""
+    """Prediction: which class is chosen: the most probable (accuracy), that with the best expected F1 (f1), each class
+    found equally often (balanced), or by --costs (cost). auto: f1 if one of two classes is rare, else accuracy. Set
+    balanced if rare classes are seldom named."""
     costs: tuple[float, ...] = ()
     """Prediction: cost of missing a series of each class, for --decide cost alone: one positive number per class, in
     the order of the sorted classes. Set them if some mistakes are worse than others."""
