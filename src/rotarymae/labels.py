@@ -391,7 +391,7 @@ def _refuse_empty(numbers: np.ndarray, advice: str) -> None:
     empty = np.atleast_1d(np.isnan(numbers).all(0))
     if empty.any():
         which = "label" if len(empty) == 1 else f"label of output {int(empty.argmax())} (counted from 0)"
-        raise InputError(f"every {which} is missing (NaN); a regression needs numbers. {advice}")
+        raise InputError(f"every {which} is missing (NaN); a regression needs numbers, so give some. {advice}")
 
 
 Labels = ClassLabels | NumberTargets | EventTimes

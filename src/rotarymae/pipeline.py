@@ -94,7 +94,10 @@ class Pipeline:
         Raises InputError for a model of a class that no pipeline has.
         """
         if KINDS.get(type(self.model).__name__) is not type(self.model):
-            raise InputError(f"the model is a {type(self.model).__name__}; wanted one of {', '.join(KINDS)}.")
+            raise InputError(
+                f"the model is a {type(self.model).__name__}, which no pipeline can hold; give one of "
+                f"{', '.join(KINDS)}."
+            )
         if isinstance(self.model, MaskedAutoencoder):
             self.autoencoder = self.model
 

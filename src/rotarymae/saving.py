@@ -349,8 +349,8 @@ def _built(settings: dict[str, Any], tensors: int) -> nn.Module:
     config, head = from_fields(RoMAEConfig, settings["config"], "config"), settings["head"]
     if max(config.depth, config.decoder_depth) > tensors:  # before so many blocks are built
         raise InputError(
-            f"the model's settings ask for {max(config.depth, config.decoder_depth)} blocks, but its file of weights "
-            f"has {tensors} tensors: one of the two is damaged, or of another model."
+            f"the model's settings ask for {max(config.depth, config.decoder_depth)} blocks; wanted at most "
+            f"{tensors}, the number of tensors in the file of weights: one of the two is damaged, or of another model."
         )
     kind = KINDS[settings["kind"]]
     if issubclass(kind, Classifier | Regressor) == (head is None) or not isinstance(head, dict | None):

@@ -459,12 +459,12 @@ def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = Non
         InputWarning: very long series are cut into windows; a channel_spacing has no effect.
     """
     if config.pretrains and (dataset.lengths < 2).all():
-        tokens, check = "observations", "give longer series, or check which column holds the ids"
+        tokens, check = "observations", "check which column holds the ids"
         if dataset.kind == "patches":
             tokens, check = f"patches of {dataset.patch_size}", "choose a smaller patch_size"  # pyright: ignore
         raise InputError(
             f"none of the {len(dataset):,} {dataset.noun} to train on has two {tokens}; pre-training hides some and "
-            f"predicts them from the others: {check}."
+            f"predicts them from the others. Give longer or larger ones, or {check}."
         )
     if config.masking == "channels" and getattr(dataset, "channel_names", None) is None:
         raise InputError(f"masking='channels' hides channels, and the {dataset.noun} have none; use masking='ratio'.")

@@ -292,7 +292,7 @@ def _refuse_unusable(array: np.ndarray, patch: tuple[int, ...]) -> None:
     """
     if any(size < p for size, p in zip(array.shape, patch, strict=False)):  # the last axis may be of colours
         array_size, patch_size = ("×".join(map(str, numbers)) for numbers in (array.shape[:2], patch))
-        raise InputError(f"{array_size} is smaller than a patch of {patch_size}; choose a smaller patch")
+        raise InputError(f"{array_size} is smaller than a patch of {patch_size} along an axis; choose a smaller patch")
     if not np.isfinite(array).all():
         raise InputError("it holds NaN or infinity; replace these by finite numbers")
 

@@ -257,8 +257,8 @@ def _read_table(
         text = f"{unflagged:,} of {len(dataset):,} series have no observation where {labels.first} is not 0"
         if unflagged == len(dataset):
             raise InputError(
-                f"{text}, so --early has no time to count from; name another column of flags by --first, or leave "
-                "--first out."
+                f"{text}, so in no series does --first flag an observation from which --early could count; name "
+                "another column of flags by --first, or leave --first out."
             )
         warnings.warn(f"{text}: --early does not cut them off, they stay whole.", InputWarning, stacklevel=2)
     return dataset, targets, split_by, asdict(replace(layout.with_values_of(dataset), objects=None)), since

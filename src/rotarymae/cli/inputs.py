@@ -305,7 +305,7 @@ class FolderOptions:
             unread.append("--longest-side")
         if unread:
             kind = "pictures" if self.images else "sounds"
-            raise InputError(f"the data are {kind}; leave out {', '.join(unread)}.")
+            raise InputError(f"some options are for other data: the data are {kind}; leave out {', '.join(unread)}.")
 
     def read(self, folder: Path, start: PatchPreprocessor | None, on_file: Any) -> arrays.FolderData:
         """Read the pictures (--images) or sounds (--audio) of a folder for a training.

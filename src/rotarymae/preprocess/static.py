@@ -74,7 +74,9 @@ class StaticColumn:
         different = np.unique(known)
         if len(different) < 2 and not missing:
             only = repr(different[0]) if isinstance(different[0], str) else cells.as_text(different[0])
-            raise InputError(f"the static column {name!r} is {only} in every series; leave it out.")
+            raise InputError(
+                f"the static column {name!r} is {only} in every series, and so tells none apart; leave it out."
+            )
         if column.dtype.kind in "mM":
             raise InputError(f"the static column {name!r} holds dates or durations; give numbers, such as years.")
         number = column.dtype.kind in "iuf"

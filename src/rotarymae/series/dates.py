@@ -533,8 +533,8 @@ def parse_time(text: str, zone: str | None) -> float:
         with suppress(ValueError):
             if FIRST_DAY <= float(text) <= LAST_DAY:
                 return float(text)
-        advice = "give a date, such as 2024-03-31 or 2024-03-31T10:00, or days since 1970-01-01"
-        raise InputError(f"{text!r} is no time in the years 1 to 9999; {advice}.") from error
+        advice = "such as 2024-03-31 or 2024-03-31T10:00, or days since 1970-01-01"
+        raise InputError(f"{text!r} is no time in the years 1 to 9999; give a date, {advice}.") from error
     days = _typed(pa.array([when], pa.timestamp("us", "UTC" if when.tzinfo else None)), "time").values
     return float(days[0] if when.tzinfo else in_zone(days, zone)[0])
 

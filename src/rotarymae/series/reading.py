@@ -101,7 +101,8 @@ class ReadingReport:
         if self.words:
             said = "; ".join(self._words_by_column())
             raise InputError(
-                f"{said}. Correct them, or read without strict (--strict): then these values are left out.",
+                f"{said}. Numbers are wanted there; correct these cells, or read without strict (--strict): then these "
+                "values are left out.",
                 code="unusable-cell",
             )
 

@@ -400,8 +400,10 @@ def _refuse_no_table(lines: Sequence[str]) -> None:
     text = "\n".join(line for line in lines if _is_plain(line))
     for pattern, what in NO_TABLES.items():
         if re.search(pattern, text, re.MULTILINE):
-            how = "save its observations as CSV, one per row (by a query of the database, or pandas)"
-            raise InputError(f"it is no table but {what}: {how}.", code="unknown-format")
+            how = "by a query of the database, or pandas"
+            raise InputError(
+                f"it is no table but {what}; save its observations as CSV, one per row, {how}.", code="unknown-format"
+            )
 
 
 def _listed_names(lines: Sequence[str], count: int) -> tuple[str, ...]:

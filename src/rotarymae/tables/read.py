@@ -273,7 +273,10 @@ class TableReader:
             report = _joined(reports)
             if refuse_empty and report.empty:
                 said = f"{len(report.empty)} of {report.series} series have no observation left: {listed(report.empty)}"
-                raise InputError(f"{said}. Remove these series, and their labels.")
+                raise InputError(
+                    f"{said}. Each needs an observation that can be read; correct their rows, or remove these series, "
+                    "and their labels."
+                )
             report = self._with_notes(report)
         announce(report)
         return replace(dataset, reading=report, sides=dataset.sides if report.limits else None)

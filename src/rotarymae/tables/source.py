@@ -858,7 +858,9 @@ def _number_of_part(cell: str, part: str) -> str:
 def _twice(names: Iterable[str]) -> dict[str, InputError]:
     """Return {name: error} of the names that occur more than once; the error is raised if such a column is read."""
     return {
-        name: InputError(f"column {name!r} is there more than once; {ONE_NAME}", code="column-twice")
+        name: InputError(
+            f"column {name!r} is there more than once; each but one must be renamed, as {ONE_NAME}", code="column-twice"
+        )
         for name, count in Counter(names).items()
         if count > 1
     }

@@ -112,7 +112,7 @@ class TrainConfig(LoopOptions):
         if (self.batch_size is None) == (self.batch_tokens is None):
             given = "neither is given" if self.batch_size is None else "both are given"
             raise InputError(
-                f"the size of a batch is batch_size (examples) or batch_tokens (tokens), and {given}; give one of them."
+                f"the size of a batch is batch_size (examples) or batch_tokens (tokens), and {given}; give exactly one."
             )
         check_fields(self, RANGES)
 
@@ -397,7 +397,9 @@ class FitConfig(
         changed += [] if self.pretrains else self.changed(MaskingOptions)
         if changed:
             are, them = ("are fixed", "them") if len(changed) > 1 else ("is fixed", "it")
-            raise InputError(f"{', '.join(changed)} {are} by the pretrained model; leave {them} out{instead}.")
+            raise InputError(
+                f"{', '.join(changed)} {are} by the pretrained model, which keeps its own; leave {them} out{instead}."
+            )
 
     @property
     def pretrains(self) -> bool:

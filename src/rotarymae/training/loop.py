@@ -108,7 +108,7 @@ def fit(
     if len(examples.lengths) == 0:
         raise InputError("there are no training examples; give at least one.")
     if validation is not None and len(validation.lengths) == 0:
-        raise InputError("there are no validation examples; give None to do without.")
+        raise InputError("there are no validation examples; give at least one, or validation=None.")
     with with_gradients():
         loop = _Loop(objective, examples, config, validation, folder)
         try:
