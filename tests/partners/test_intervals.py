@@ -92,12 +92,12 @@ def test_a_saved_pipeline_keeps_its_intervals(run, tmp_path):
     wider = pipeline.predict(dataset, return_interval=0.9)
     assert (wider[2] > upper).all()
     question = predictions(pipeline)
-    answers = question.answer(dataset, None).columns
+    answers = question.compute(dataset, None).columns
     assert answers.schema == question.schema and "predicted_0_lower90" in answers.column_names
     np.testing.assert_allclose(answers["predicted_1_upper90"].to_numpy(), wider[2][:, 1])
     pipeline.save(tmp_path / "again")
     assert load(tmp_path / "again").predictor.errors == pipeline.predictor.errors
-    model = predictions(pipeline, "model").answer(dataset, None).columns  # intervals of what predicts
+    model = predictions(pipeline, "model").compute(dataset, None).columns  # intervals of what predicts
     half = (model["predicted_0_upper90"].to_numpy() - model["predicted_0"].to_numpy())[0]
     assert half == pytest.approx(pipeline.half_widths(predictor="model")[0])
     with refuses("99.9 %", 999):

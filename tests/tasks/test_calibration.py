@@ -92,7 +92,7 @@ def test_train_calibrates_and_a_saved_pipeline_answers_alike_unless_it_is_damage
     pipeline.calibration.knots.zero_()
     pipeline.calibration.season.fill_(-1)
     pipeline.save(tmp_path / "model")
-    with refuses("`season`. Fit or fetch", error=ModelDirectoryError):
+    with refuses("at least 0. Fit or fetch", error=ModelDirectoryError):
         load(tmp_path / "model")
 
 

@@ -98,8 +98,8 @@ def test_the_error_is_part_of_the_likelihood(trained):
 @pytest.mark.parametrize(
     ("change", "parts"),
     [
-        (lambda data: data.with_values(["sigma", "flux"]), ["'sigma', 'flux'", "all values first"]),
-        (lambda data: data.with_values(["flux"]), ["'sigma'", "'flux'", "one error for each of them"]),
+        (lambda data: data.with_values(["sigma", "flux"]), ["'sigma', 'flux'", "first all values"]),
+        (lambda data: data.with_values(["flux"]), ["'flux'", "'sigma'", "one error for each"]),
         (lambda data: replace(data, values=data.values * [1, -1]), ["'sigma'", "negative"]),
     ],
 )
