@@ -616,7 +616,7 @@ def test_same_time_in_two_channels_or_series_is_no_duplicate():
         ({"ids": ["x"]}, ["ids has 1 entries, times has 2"]),
         ({"static": {"ra": [1.0]}}, ["ra has 1 entries, times has 2"]),
         ({"static": {"ra": [1.0, "x"]}}, ["ra", "mixed type"]),
-        ({"ids": ["x", "x"]}, ["must differ", "'x'"]),
+        ({"ids": ["x", "x"]}, ["repeated or missing", "'x'"]),
         ({"ids": ["x", 1]}, ["ids", "mixed type"]),
         ({"ids": ["x", None]}, ["ids", "1 are missing"]),
         ({"ids": "xy"}, ["ids is 'xy'", "list"]),
