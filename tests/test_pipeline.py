@@ -332,7 +332,7 @@ def test_weights_that_no_model_has_are_refused(folder, harm):
     (folder / "config.json").write_text(json.dumps(described))
     forge(folder)
     parts = {
-        "too deep": ("blocks, but its file of weights",),
+        "too deep": ("blocks; wanted at most",),
         "surplus": ("model.other", "surplus"),
         "missing": ("missing",),
     }

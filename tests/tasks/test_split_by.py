@@ -196,7 +196,7 @@ def test_the_command_splits_by_columns_of_either_table(tmp_path, no_report, caps
     said = capsys.readouterr().err
     assert "column 'sites'" in said and "'site'" in said
     assert command(*fit, "--split-by", "flux", "--out", tmp_path / "c") == 2
-    assert "'flux' is the label, or what the series are split by" in " ".join(capsys.readouterr().err.split())
+    assert "'flux' is the label, or that of --split-by or --first" in " ".join(capsys.readouterr().err.split())
     assert not (tmp_path / "c").exists()
 
 

@@ -70,7 +70,7 @@ def as_dataset(
         dataset = _from_tuples(each, like)
     else:
         kind = type(series).__name__ + (f" of shape {series.shape}" if isinstance(series, np.ndarray) else "")
-        if hasattr(series, "__len__") and not len(series):
+        if (isinstance(series, list | tuple) and not series) or getattr(series, "shape", (1,))[:1] == (0,):
             raise InputError(f"there are no series: an empty {kind} was given; give one series or more.")
         raise InputError(
             f"the series are {kind}; wanted a SeriesDataset, a long data frame, an array [cases, channels, time], a "

@@ -146,7 +146,7 @@ class TableReader:
         for name in others:
             if role_of.get(name, "static") not in ("static", "flags", "clock", "positions"):
                 raise InputError(
-                    f"column {name!r} is the label, or what the series are split by, and is also named as "
+                    f"column {name!r} is the label, or that of --split-by or --first, and is also named as "
                     f"{role_of[name]}: the model would see the answer. Leave it out of {role_of[name]}.",
                     code="label-is-input",
                 )
