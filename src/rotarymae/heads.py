@@ -231,7 +231,7 @@ class _PooledHead(nn.Module):
         -------
         tuple of Tensor
             Outputs [B, outputs], as `forward` returns them; and the pooled vectors [B, D] before the head's norm, with
-            the encoder's width D. Of several networks (members) they are those of the first.
+            the encoder's width D. Of several networks (members) the vectors are those of the first.
 
         Raises
         ------

@@ -172,7 +172,10 @@ def beside_line(model: AnySeries, dataset: SeriesDataset, errors: tuple[str, ...
 
 
 def _rescaled(parameters: Tensor, factor: np.ndarray, shift: np.ndarray) -> Tensor:
-    """Return Student's t parameters [n, V, 3] for value · factor + shift (both [n, V]), from those for the value."""
+    """Return Student's t parameters [n, V, 3] for value · factor + shift (both [n, V], factor > 0), from the value's.
+
+    The three parameters are those of `likelihoods.StudentT`; only the mean and the log squared scale change.
+    """
     location, log_scale, freedom = parameters.unbind(-1)
     location = location * torch.from_numpy(factor) + torch.from_numpy(shift)
     return torch.stack([location, log_scale + 2 * torch.from_numpy(factor).log(), freedom], -1)

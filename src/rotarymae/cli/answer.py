@@ -206,9 +206,9 @@ def anomalies_command(
     For example: rotarymae anomalies run new.csv --out scores.csv, which also draws the oddest in a new scores.png. A
     table alone (rotarymae anomalies new.csv --out scores.csv) is scored by any-series, which was trained on random
     functions. anomaly_score is the negative log-likelihood of an observation that was hidden, in nats: a spike scores
-    high. stretch_score is high for a jump, a drift or a frozen sensor: it says how far the mean score of 16
-    observations, hidden together, lies from that of other stretches, in robust standard deviations; it is empty where a
-    channel has fewer.
+    high. stretch_score is high for a jump or a drift, which is predicted badly when its observations are hidden
+    together, and for a frozen sensor, which is predicted too well: it says by how many robust standard deviations the
+    mean score of about 16 neighbours is too high or too low. It is empty if a channel has fewer than 16.
 
     Args:
         out: New .csv or .parquet file, a row per observation: id, time, channel, values (and which are limits, such as

@@ -188,7 +188,7 @@ def curve_features(
 
     Returns:
         {name of the feature: numbers [S]}. All but "count" and "strength", which are 0, are NaN for series that have
-        fewer than 3 observations, or lack a redshift if others have one.
+        fewer than 3 observations, or lack a redshift although there is a column of redshifts.
     """
     z = np.zeros(size) if sources.redshift is None else np.maximum(sources.redshift, LEAST_REDSHIFT)
     at = np.flatnonzero(np.isfinite(x) & (e > 0) & np.isfinite(z)[series])

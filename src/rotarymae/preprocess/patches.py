@@ -104,8 +104,8 @@ class PatchPreprocessor(Preprocessor):
 
         Warns:
             InputWarning: arrays that seem to be in another unit, such as pictures from 0 to 1 instead of 0 to 255: the
-                standard deviation of their values is over twenty times that of training, or under a twentieth. Sounds
-                are not judged.
+                standard deviation of all their values (a sample) is over twenty times the largest of a channel in
+                training, or under a twentieth, but not 0. Sounds are not judged.
         """
         for name in ("patch_size", "channels", "sample_rate"):
             given, trained = getattr(dataset, name), getattr(self, name)

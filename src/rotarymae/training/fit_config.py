@@ -53,8 +53,8 @@ class LoopOptions:
     """Pre-training and fine-tuning: highest learning rate. The rate rises to it during warm-up, then falls to zero
     along a cosine. Lower it if the loss jumps; raise it if the loss hardly falls."""
     warmup_steps: int | None = None
-    """Pre-training and fine-tuning: number of steps over which the learning rate rises from near zero to --base-lr;
-    without it, a tenth of all steps. Raise it if the loss jumps within the first steps."""
+    """Pre-training and fine-tuning: number of steps over which the learning rate rises from near zero to --base-lr or
+    --finetune-lr; without it, a tenth of all steps. Raise it if the loss jumps within the first steps."""
     optimizer: Optimizer = "adamw"
     """Pre-training and fine-tuning: algorithm that updates the weights: AdamW (adamw), or stochastic gradient
     descent with momentum 0.9 (sgd). Set sgd only to repeat a result that was obtained with it."""
