@@ -94,12 +94,12 @@ def write(pipeline: Pipeline, folder: Path, note: str, license: str) -> None:
         license: licence of the model, such as "cc-by-4.0".
 
     Raises:
-        InputError: a licence with characters other than letters, digits, underscores, dots and hyphens; a `folder` that
+        InputError: a licence with characters other than letters, digits, dots and hyphens; a `folder` that
             is a file or a link, or that holds anything but a saved pipeline.
         OSError: the folder cannot be written; it is then as before.
     """
     folder = Path(folder)
-    if not re.fullmatch(r"[\w.-]+", license):
+    if not re.fullmatch(r"[A-Za-z0-9.-]+", license):
         raise InputError(f"{license!r} is no licence; give letters, digits, dots and hyphens, as in cc-by-4.0.")
     check_replaceable(folder)
     if folder.parent.is_dir():
