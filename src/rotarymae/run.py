@@ -159,7 +159,8 @@ def run_folds(
         dataset: S series or arrays.
         labels: [S] classes, numbers or times to an event; None is refused. A series without one (None or NaN) is never
             scored; every fold pre-trains on it, unless its group of `split_by` is held out.
-        config: all options; its `minutes` are those of all folds together.
+        config: all options; its `minutes` are those of all folds together. If a fold takes longer than its share, the
+            later ones have less time.
         out: the run folder, new or empty, or that of the run to resume. Fold k is a run folder `folds/k` in it.
         folds: number of folds, at least 2.
         task: "classification", "regression", "survival", or "auto" to decide it by the labels.
@@ -194,12 +195,15 @@ def run_folds(
     if config.minutes is not None:  # half a fold's share is for reading, and for the scores and the report of all
         each = dataclasses.replace(config, minutes=config.minutes / (folds + 0.5))
     folders = [out / FOLDS_FOLDER / str(fold.number) for fold in every]
-    for fold, folder in zip(every, folders, strict=True):
-        if (folder / METRICS_FILE).exists():
-            continue
+    left = [pair for pair in zip(every, folders, strict=True) if not (pair[1] / METRICS_FILE).exists()]
+    first = time.monotonic()
+    for done, (fold, folder) in enumerate(left):
         reporter.say(f"fold {fold.number} of {folds} → {folder}")
+        now = time.monotonic()
+        # Time that earlier folds took beyond their shares is missing in equal parts to all that are left.
+        late = 0.0 if each.minutes is None else max(0.0, now - first - 60 * done * each.minutes) / (len(left) - done)
+        given: Any = {"command": command, "reporter": reporter, "report": report, "started": now - late, **how}
         again = (folder / "training").is_dir()
-        given: Any = {"command": command, "reporter": reporter, "report": report, **how}
         run_fit(dataset, labels, each, folder, task=task, split_by=fold, resume=again, **given)
     pipeline = Ensemble.of([Pipeline.load(folder, config.precision) for folder in folders])
     others = np.setdiff1d(np.arange(len(dataset)), rows)

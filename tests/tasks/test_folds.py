@@ -3,6 +3,7 @@
 import json
 import shutil
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -159,6 +160,23 @@ def test_a_resumed_run_starts_from_the_same_pretrained_model(tmp_path, monkeypat
         again = replace(short, pretrained=str(tmp_path / name))
         with pytest.raises(error, match="the pretrained model changed" if name == "other" else None):
             run_folds(dataset, labels, again, tmp_path / "run", 3, resume=True)
+
+
+def test_what_a_fold_takes_beyond_its_share_is_missing_to_the_later_ones(tmp_path, monkeypatch):
+    clock, takes, lost = [1000.0], iter([100.0, 30.0, 0.0]), []
+
+    def fit(*_, started, **__):
+        lost.append(clock[0] - started)
+        clock[0] += next(takes)
+        if len(lost) == 3:
+            raise SystemExit
+
+    monkeypatch.setattr(run, "run_fit", fit)
+    monkeypatch.setattr(run, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    config = replace(CONFIG, minutes=3.5)  # a minute for each of three folds
+    with pytest.raises(SystemExit):
+        run_folds(series(24), np.array(["a", "b"] * 12), config, tmp_path / "run", 3)
+    assert lost == [0, 20, 10]  # 40 s late with two folds left, 10 s late with one
 
 
 def test_folds_that_cannot_be_are_refused_before_any_training(tmp_path, capsys):
