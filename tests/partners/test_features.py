@@ -307,9 +307,9 @@ def test_features_know_errors_of_any_name_if_they_are_named():
     assert by_table.error_of == {"flux": "wobble"} and by_table.with_values(["flux"]).error_of == {}
     later = dataclasses.replace(by_table, errors={}).with_errors(["wobble"])
     for data in (by_table, later, by_table.select([0]), by_table.with_values(["flux", "wobble"])):
-        table, found = features(data)
-        assert table[0, found.index("all: flux largest signal to noise")] == 4
-        assert not any("wobble" in name for name in found)
+        table, names = features(data)
+        assert table[0, names.index("all: flux largest signal to noise")] == 4
+        assert not any("wobble" in name for name in names)
 
 
 @pytest.mark.parametrize("time", [0.1, 1.1, 2459000.3])
@@ -489,11 +489,11 @@ def test_magnitudes_and_their_limits_have_the_curve_of_the_fluxes(names, bands):
     columns = {"id": 0, "time": source.times[keep], "band": label, names[0]: shown}
     columns[names[1]] = np.where(dark, np.nan, error / flux.clip(1e-9) * 2.5 / np.log(10))
     data = SeriesDataset.from_frame(pd.DataFrame(columns), channel="band", values=names[:1], errors=names[1:])
-    wanted, given = (dict(zip(reversed(one[1]), reversed(one[0][0]))) for one in (features(usual), features(data)))
+    of_fluxes, of_magnitudes = (dict(zip(one[1], one[0][0], strict=True)) for one in (features(usual), features(data)))
     assert dark.sum() > 100
-    for name, number in given.items():
+    for name, number in of_magnitudes.items():
         if name.startswith("curve: "):
-            same = wanted.get(name.replace(names[0], "flux"), np.nan)
+            same = of_fluxes.get(name.replace(names[0], "flux"), np.nan)
             assert number == pytest.approx(same, rel=1e-6, nan_ok=True), name
 
 

@@ -429,16 +429,6 @@ def test_a_notation_that_can_be_read_in_one_way_is_no_doubt(written, tmp_path):
     assert schema.time_format == written and not any("--time-format" in text for text in unsure)
 
 
-@pytest.mark.parametrize(("name", "order"), [("Date(dd:mm:yyyy)", "%d:%m:%Y"), ("date_mmddyyyy", "%m:%d:%Y")])
-def test_the_name_of_a_column_may_say_the_order_of_its_dates(name, order, tmp_path):
-    table = pd.DataFrame({name: [f"{k:02d}:{k % 3 + 1:02d}:2018" for k in range(1, 13)], "v": DRAW.normal(size=12)})
-    assert looked_at(table, tmp_path)[0].time_format == order
-    with pytest.raises(InputError, match="may be written as '%d:%m:%Y', '%m:%d:%Y'"):
-        looked_at(table.rename(columns={name: "Date"}), tmp_path)
-    table.loc[0, name] = "13:01:2018"
-    assert looked_at(table, tmp_path)[0].time_format == "%d:%m:%Y"  # whatever the name says
-
-
 # ── ids ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 STATES = {"approval": ["A", "P"], "code": ["provisional", "final"], "telescope": ["harps", "hires", "apf"]}
@@ -500,10 +490,10 @@ def test_units_that_differ_within_a_channel_are_a_doubt(name, tmp_path):
     rows = [(p, 60 * k, t, DRAW.normal(), ("C", "F")[p % 2] if t == "temp" else "bpm" if k else None)
             for p in range(4) for k in range(20) for t in ("temp", "pulse")]  # fmt: skip
     table = pd.DataFrame(rows, columns=["patient", "time", "parameter", "value", name])
-    wanted = f"'{name}': units that differ within a channel"
-    assert any(text.startswith(wanted) for text in looked_at(table, tmp_path)[1])
+    remark = f"'{name}': units that differ within a channel"
+    assert any(text.startswith(remark) for text in looked_at(table, tmp_path)[1])
     every = table.assign(**{name: np.resize([*"CCFF"], len(table))})  # each channel has two
-    assert any(text.startswith(wanted) for text in looked_at(every, tmp_path)[1])
+    assert any(text.startswith(remark) for text in looked_at(every, tmp_path)[1])
     alike = table.replace({name: {"F": "C"}})
     assert not any(name in text for text in looked_at(alike, tmp_path)[1])
 

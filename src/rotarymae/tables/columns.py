@@ -92,7 +92,6 @@ class Rule:
 
 
 HOURS = {"hour", "hr", "hh", "stunde", "heure", "hora", "ora"}
-DATE_ORDER = re.compile(r"([dmy])\1+\W?([dmy])\2+\W?([dmy])\3+")  # in a name, such as date_mmddyyyy
 CALLED_DATES = {"date", "dates", "day", "dt", "datum", "fecha", "data", "дата", "日期", "日付", "yymmdd", "ymd"}
 CLOCK = Rule(("clock", "time", "uhrzeit", "zeit", "tod", *sorted(HOURS)), never=frozenset(STATISTICS))  # of a maximum
 
@@ -148,8 +147,8 @@ class Column:
         dates: whether it holds dates: of a date type, as texts, or as whole numbers such as 20240331.
         clock: whether it holds times of day or durations.
         text: whether its cells are texts that are not read as numbers; they may be dates or times of day.
-        formats: strptime formats, each of which reads all its dates; only those with the order of day, month and year
-            that its name says, as Date(dd:mm:yyyy) does. () without dates, and for ISO dates and date types.
+        formats: strptime formats, each of which reads all its dates; () without dates, and for ISO dates and date
+            types.
         listed: whether the cells are the entries of lists in the table.
         codes: int64 [n], number of each cell among the different ones, in the order of first appearance; -1 where it is
             missing.
@@ -530,9 +529,6 @@ def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> C
                 numbers, codes = np.full(len(numbers), np.nan), np.full(len(codes), -1)  # -999 all through is empty
     called = pieces(name)
     formats = () if is_date or is_clock or of_lists else _formats(column, numbers, not CALLED_DATES.isdisjoint(called))
-    if order := DATE_ORDER.search(name.lower()):
-        parts = {how: "".join(re.findall("%([dmyY])", how)).lower() for how in formats}
-        formats = tuple(how for how in formats if parts[how] == "".join(order.groups())) or formats
     numbers = None if formats else numbers
     text = text and numbers is None
     is_clock = is_clock or (CLOCK.fits(called) and _is_clock(column, numbers, bool(HOURS & {*called})))
